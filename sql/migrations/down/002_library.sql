@@ -1,0 +1,1 @@
+DROP TABLE IF EXISTS stage_state, attempts, sources, scans, folders, workspaces;

@@ -1,0 +1,66 @@
+"""The interface of a keyword index: entries addressed by chunk and publication, so that a live version is never overwritten."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import polars as pl
+
+ENTRY_SCHEMA = pl.Schema(
+    {
+        "chunk_id": pl.String,
+        "publication_id": pl.Int64,
+        "source_id": pl.String,
+        "doc_id": pl.String,
+        "original_index": pl.Int64,
+        "workspace": pl.String,  # key
+        "folders": pl.List(pl.String),  # every folder above the file, e.g. ["a", "a/b"]
+        "file_type": pl.String,
+        "language": pl.String,  # "" when unknown
+        "file_modified_at": pl.Datetime("us", "UTC"),
+        "ingested_at": pl.Datetime("us", "UTC"),
+        "content": pl.String,
+        "contextualized_content": pl.String,
+    }
+)
+
+HIT_SCHEMA = pl.Schema({"chunk_id": pl.String, "publication_id": pl.Int64, "score": pl.Float64})
+"""Best first; ties by chunk_id."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a search looks. None restricts nothing; an empty tuple matches nothing; the parts are joined by AND."""
+
+    workspaces: tuple[str, ...] | None = None
+    """Workspace keys."""
+    folders: tuple[str, ...] | None = None
+    """Folders relative to the library, without a slash at the end; each stands for its whole subtree."""
+    documents: tuple[str, ...] | None = None
+    """source_ids or doc_ids."""
+    file_types: tuple[str, ...] | None = None
+    """Extensions without the dot, lower case."""
+
+
+class LexicalIndex(Protocol):
+    """One keyword index. Every write is committed, and visible to the next search, when the call returns."""
+
+    def add(self, entries: pl.DataFrame) -> None:
+        """Write entries (ENTRY_SCHEMA); an entry of the same chunk and publication is replaced."""
+        ...
+
+    def remove(self, publication_ids: Sequence[int]) -> None:
+        """Remove every entry of these publications; unknown ones are no error."""
+        ...
+
+    def search(self, query: str, *, k: int, scope: Scope, offset: int = 0) -> pl.DataFrame:
+        """The entries (HIT_SCHEMA) ranked offset+1 to offset+k of all that match; the query is data, never syntax."""
+        ...
+
+    def publications(self) -> dict[int, int]:
+        """publication_id -> number of entries, of everything in the index."""
+        ...
+
+    def close(self) -> None:
+        """Release what is open; the index stays usable by others."""
+        ...

