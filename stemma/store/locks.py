@@ -1,0 +1,63 @@
+"""Advisory locks: one key per thing that only one process may do at a time, and the one order in which several are taken.
+
+Order everywhere: `share_corpus`, then `lock_sources`. Whoever keeps to it cannot deadlock.
+"""
+
+import uuid
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from stemma.store.postgres import Connection
+
+WALK_LOCK = 0x53_54_45_4D_4D_41_00_02  # "STEMMA", 2; 1 is the migrations runner's
+TANTIVY_WRITER_LOCK = 0x53_54_45_4D_4D_41_00_03
+
+SOURCES_PER_TRANSACTION = 500
+"""Most sources locked at once: PostgreSQL's default lock table holds 6,400 entries for all connections together."""
+
+_LOCK_IN_ORDER = """
+    WITH wanted AS MATERIALIZED (SELECT key FROM unnest(%s::bigint[]) WITH ORDINALITY AS wanted (key, position) ORDER BY position)
+    SELECT count(pg_advisory_xact_lock(key)::text) FROM wanted
+"""
+
+
+def source_lock_key(source_id: uuid.UUID) -> int:
+    """The signed 64-bit key of a source's lock."""
+    return _key(b"source", source_id)
+
+
+def batch_lock_key(batch_id: uuid.UUID) -> int:
+    """The signed 64-bit key of the session lock that a run holds on its batch for as long as it lives."""
+    return _key(b"batch", batch_id)
+
+
+def lock_sources(connection: Connection, source_ids: Iterable[uuid.UUID]) -> None:
+    """Lock these sources until the transaction ends, ascending by source_id; at most SOURCES_PER_TRANSACTION of them.
+
+    Raises psycopg's LockNotAvailable when one is not granted within the connection's lock timeout.
+    """
+    ascending = sorted(set(source_ids))
+    if len(ascending) > SOURCES_PER_TRANSACTION:
+        raise ValueError(f"{len(ascending)} sources in one transaction, at most {SOURCES_PER_TRANSACTION}")
+    connection.execute(_LOCK_IN_ORDER, [[source_lock_key(source_id) for source_id in ascending]])
+
+
+def share_corpus(connection: Connection) -> int:
+    """Keep the active indexes and the epoch as they are until the transaction ends; returns the epoch."""
+    row = connection.execute("SELECT epoch FROM corpus_state FOR SHARE").fetchone()
+    assert row is not None, "the first migration inserts the row"
+    return row[0]
+
+
+def try_session_lock(connection: Connection, key: int) -> bool:
+    """Take a lock that outlives transactions, unless another session holds it; `release_session_lock` or the session's end frees it."""
+    return connection.execute("SELECT pg_try_advisory_lock(%s)", [key]).fetchone() == (True,)
+
+
+def release_session_lock(connection: Connection, key: int) -> None:
+    """Free a lock taken by `try_session_lock`."""
+    connection.execute("SELECT pg_advisory_unlock(%s)", [key])
+
+
+def _key(kind: bytes, identity: uuid.UUID) -> int:
+    return int.from_bytes(blake2b(identity.bytes, digest_size=8, person=kind).digest(), signed=True)
