@@ -40,7 +40,9 @@ CREATE TABLE IF NOT EXISTS scans (
     n_changed     integer     NOT NULL DEFAULT 0,
     n_vanished    integer     NOT NULL DEFAULT 0,
     n_renamed     integer     NOT NULL DEFAULT 0,
-    skipped       jsonb       NOT NULL DEFAULT '[]',
+    -- reason -> {"count": n, "paths": [the first of them]}
+    skipped       jsonb       NOT NULL DEFAULT '{}',
+    -- [{"path": source_path, "disk_path": hex, "reason": code}]: what lies below is unknown, not missing
     unlistable    jsonb       NOT NULL DEFAULT '[]',
     started_at    timestamptz NOT NULL DEFAULT now(),
     finished_at   timestamptz
@@ -64,6 +66,10 @@ CREATE TABLE IF NOT EXISTS sources (
     seen_inode          numeric(20),
     seen_device         numeric(20),
     last_seen_scan      bigint,
+    -- a new path is claimed only after a walk at least as late as this one is complete
+    first_seen_scan     bigint,
+    -- sha256 that a walk took of a new file to decide whether it is a renamed one; NULL when that is decided
+    rename_hash         text,
     -- what was true of the bytes when they were hashed; NULL when the stat cannot vouch for them
     hashed_size         bigint,
     hashed_mtime_ns     bigint,
@@ -98,13 +104,18 @@ CREATE TABLE IF NOT EXISTS sources (
     updated_at          timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT sources_deleting_ck CHECK ((deletion_intent IS NULL) = (deletion_step IS NULL)),
     CONSTRAINT sources_failed_ck CHECK (status <> 'failed' OR error_code IS NOT NULL)
-);
+) WITH (fillfactor = 50);  -- every walk stamps every row: with room on its page and no index on the stamp, that touches no index
 CREATE INDEX IF NOT EXISTS sources_workspace_created_idx ON sources (workspace_id, created_at);
 CREATE INDEX IF NOT EXISTS sources_workspace_status_idx ON sources (workspace_id, status);
 CREATE INDEX IF NOT EXISTS sources_content_hash_idx ON sources (content_hash);
 CREATE INDEX IF NOT EXISTS sources_folder_idx ON sources (folder_id);
-CREATE INDEX IF NOT EXISTS sources_last_seen_scan_idx ON sources (last_seen_scan);
 CREATE UNIQUE INDEX IF NOT EXISTS sources_dedup_key_uq ON sources (workspace_id, folder_id, dedup_key) NULLS NOT DISTINCT WHERE dedup_key IS NOT NULL;
+
+-- Partition keys that belong to no source any more; Dagster's set loses them after a retention time. A key that comes back leaves this table.
+CREATE TABLE IF NOT EXISTS retired_partitions (
+    partition_key text        CONSTRAINT retired_partitions_pk PRIMARY KEY,
+    retired_at    timestamptz NOT NULL
+);
 
 -- One row per source and attempt; rows accumulate, a retry is a new row. The open one is the claim.
 CREATE TABLE IF NOT EXISTS attempts (

@@ -1,1 +1,1 @@
-DROP TABLE IF EXISTS stage_state, attempts, sources, scans, folders, workspaces;
+DROP TABLE IF EXISTS stage_state, attempts, retired_partitions, sources, scans, folders, workspaces;
