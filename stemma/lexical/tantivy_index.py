@@ -319,7 +319,7 @@ def _explained(folder: Path) -> Generator[None]:
     except OSError as error:
         raise LexicalIndexUnavailable(f"{folder.name}: {error.strerror or error}") from error
     except ValueError as error:
-        message = f"{folder.name}: {str(error)[:200]}"
+        message = f"{folder.name}: {str(error).replace(str(folder), folder.name)[:200]}"
         if any(sign in message for sign in _DAMAGED):
             raise LexicalIndexDamaged(message) from error
         if any(sign in message for sign in _UNAVAILABLE):
