@@ -1,0 +1,42 @@
+"""Where Stemma's parts listen, and whether they do."""
+
+import socket
+
+import httpx
+
+from stemma.orchestrator import dagster_address
+from stemma.settings import Settings
+
+
+def addresses(settings: Settings) -> dict[str, str]:
+    """What a user opens in a browser: name -> address."""
+    service = service_address(settings)
+    return {"Search page": f"{service}/", "API docs": f"{service}/docs", "Dagster UI": f"{dagster_address(settings)}/"}
+
+
+def service_address(settings: Settings) -> str:
+    """The root of the query service as this machine reaches it."""
+    host = "127.0.0.1" if settings.service_host in ("0.0.0.0", "::", "") else settings.service_host
+    return f"http://[{host}]:{settings.service_port}" if ":" in host else f"http://{host}:{settings.service_port}"
+
+
+def service_problem(settings: Settings) -> str | None:
+    """Why the query service does not answer searches yet; None when it does."""
+    try:
+        response = httpx.get(f"{service_address(settings)}/api/health", timeout=5, trust_env=False)
+    except httpx.HTTPError as error:
+        return f"it does not answer: {type(error).__name__}"
+    return None if response.is_success else f"it answers {response.status_code}: {response.text[:300]}"
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that are just closing do no harm
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
