@@ -4,16 +4,24 @@ Order everywhere: `share_corpus`, then `lock_sources`. Whoever keeps to it canno
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
+from typing import TypeVar
+
+import psycopg
 
 from stemma.store.postgres import Connection
+
+Result = TypeVar("Result")
 
 WALK_LOCK = 0x53_54_45_4D_4D_41_00_02  # "STEMMA", 2; 1 is the migrations runner's
 TANTIVY_WRITER_LOCK = 0x53_54_45_4D_4D_41_00_03
 
 SOURCES_PER_TRANSACTION = 500
 """Most sources locked at once: PostgreSQL's default lock table holds 6,400 entries for all connections together."""
+
+_PATIENCE = "SET LOCAL lock_timeout = '500ms'"  # PostgreSQL looks for a deadlock after a second (deadlock_timeout)
+_TRIES = 20
 
 _LOCK_IN_ORDER = """
     WITH wanted AS MATERIALIZED (SELECT key FROM unnest(%s::bigint[]) WITH ORDINALITY AS wanted (key, position) ORDER BY position)
@@ -57,6 +65,23 @@ def try_session_lock(connection: Connection, key: int) -> bool:
 def release_session_lock(connection: Connection, key: int) -> None:
     """Free a lock taken by `try_session_lock`."""
     connection.execute("SELECT pg_advisory_unlock(%s)", [key])
+
+
+def giving_way(connection: Connection, work: Callable[[], Result]) -> Result:
+    """Run a large statement in a transaction of its own that gives way: it waits for no row longer than half a second, then starts again.
+
+    In a deadlock with another statement over many rows, this one is therefore always the one that loses, and loses nothing.
+    `work` must be repeatable; the connection is in autocommit. Raises LockNotAvailable after twenty tries.
+    """
+    for attempt in range(_TRIES):
+        try:
+            with connection.transaction():
+                connection.execute(_PATIENCE)
+                return work()
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            if attempt == _TRIES - 1:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def _key(kind: bytes, identity: uuid.UUID) -> int:

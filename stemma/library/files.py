@@ -1,0 +1,129 @@
+"""The files themselves: their stat, their bytes and their end, never leaving the library through a link."""
+
+import errno
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from stemma.errors import MovedWhileReading, UnreadableFile
+
+RACY_WINDOW_NS = 2_000_000_000
+"""The coarsest granularity of a timestamp that is met (FAT): two writes this close may leave the same mtime."""
+
+_INT64_MAX = 2**63 - 1
+_READ_BYTES = 1 << 20
+_GONE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO))  # the last two: a link or a socket took its place
+
+
+class FileStat(NamedTuple):
+    """What stands for the bytes as long as it stays the same."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+    device: int
+
+    @classmethod
+    def of(cls, result: os.stat_result) -> "FileStat":
+        """From a stat. Times beyond the year 2262, which file systems can hold and a bigint cannot, are cut to it."""
+        return cls(result.st_size, max(-_INT64_MAX, min(result.st_mtime_ns, _INT64_MAX)), result.st_ino, result.st_dev)
+
+
+def is_racy(mtime_ns: int, now_ns: int) -> bool:
+    """Whether a file read at `now_ns` may yet change without a change of its mtime, so that its stat cannot vouch for its bytes.
+
+    A time further in the future was set by hand: a later write would change it.
+    """
+    return abs(now_ns - mtime_ns) <= RACY_WINDOW_NS
+
+
+@contextmanager
+def open_source(library: Path, disk_path: bytes, source_path: str) -> Generator[int]:
+    """A descriptor of the regular file, reached without following any link below the library, closed at the end.
+
+    Raises:
+        MovedWhileReading: it is gone, or has become something else than a regular file.
+        UnreadableFile: the operating system refuses.
+    """
+    descriptor = _open_regular(library, disk_path, source_path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def hash_source(library: Path, disk_path: bytes, source_path: str) -> tuple[str, FileStat]:
+    """sha256 (hex) of the file's bytes and the stat they had. Raises MovedWhileReading (also if written to meanwhile), UnreadableFile."""
+    with open_source(library, disk_path, source_path) as descriptor:
+        before = FileStat.of(os.fstat(descriptor))
+        digest = sha256()
+        try:
+            while part := os.read(descriptor, _READ_BYTES):
+                digest.update(part)
+        except OSError as error:
+            raise UnreadableFile(source_path, f"The file cannot be read: {error.strerror}") from error
+        after = FileStat.of(os.fstat(descriptor))
+    if before != after:
+        raise MovedWhileReading(source_path, "The file was written to while it was read")
+    return digest.hexdigest(), after
+
+
+def unlink_source(library: Path, disk_path: bytes, *recorded: FileStat) -> bool:
+    """Remove the file if its stat is every one of those recorded, and the folders that this empties; never the library itself.
+
+    Returns whether the file is gone; False when it was changed meanwhile and stays.
+    Raises OSError when the operating system refuses.
+    """
+    *parents, name = disk_path.split(b"/")
+    try:
+        with _open_folder(library, parents) as folder:
+            present = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISREG(present.st_mode) or any(FileStat.of(present) != known for known in recorded):
+                return False
+            os.unlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _GONE:
+            return True
+        raise
+    for depth in range(len(parents), 0, -1):
+        try:
+            with _open_folder(library, parents[: depth - 1]) as above:
+                os.rmdir(parents[depth - 1], dir_fd=above)
+        except OSError:
+            break  # not empty, or not ours to remove: the file is gone, which is what was asked
+    return True
+
+
+def _open_regular(library: Path, disk_path: bytes, source_path: str) -> int:
+    try:
+        *parents, name = disk_path.split(b"/")
+        with _open_folder(library, parents) as folder:
+            # Without O_NONBLOCK the open of a pipe that took the file's place would wait for ever.
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            descriptor = os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _GONE:
+            raise MovedWhileReading(source_path, "The file was moved or removed before it was read") from error
+        raise UnreadableFile(source_path, f"The file cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise MovedWhileReading(source_path, "It is no longer a regular file")
+    return descriptor
+
+
+@contextmanager
+def _open_folder(library: Path, parents: list[bytes]) -> Generator[int]:
+    """A descriptor of a folder below the library, opened level by level so that no link is followed."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(library, flags)
+    try:
+        for name in parents:
+            above, folder = folder, os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(above)
+        yield folder
+    finally:
+        os.close(folder)
