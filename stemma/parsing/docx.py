@@ -1,0 +1,258 @@
+"""Word documents: the text as it reads with all tracked changes accepted, in the order of the body."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from stemma.parsing.cleaning import clean_line, stated_title
+from stemma.parsing.draft import Draft, DraftBuilder, Source
+from stemma.parsing.encoding import NotText, decode
+from stemma.parsing.html import add_html, html_tree
+from stemma.parsing.ooxml import Element, Package, Relationship, attribute, child, is_on, local_name
+from stemma.parsing.tables import markdown_table
+
+# Deleted and moved-away text, field codes, comments' anchors, what Word shows only in place of something else.
+_LEFT_OUT = frozenset(
+    ["del", "moveFrom", "delText", "delInstrText", "instrText", "pPr", "rPr", "sectPr", "tblPr", "tblGrid", "trPr", "tcPr", "sdtPr", "sdtEndPr", "commentRangeStart", "commentReference", "Fallback", "rt", "fldData", "proofErr", "bookmarkStart", "bookmarkEnd"]
+)
+_MAX_DEPTH = 200  # of nested tables, text boxes and controls; Word allows far fewer
+_NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes"}
+
+
+def parse_docx(source: Source) -> Draft:
+    """Paragraphs, headings, lists and tables of the body; footnotes and endnotes follow at the end as `[^n]: ...`.
+
+    Insertions are text, deletions are not; hidden runs, comments, headers and footers are left out. Text boxes and content
+    controls stand where they are anchored.
+    """
+    with Package(source) as package:
+        main = package.main_part()
+        body = child(package.tree(main), "body")
+        if body is None:
+            raise source.corrupt("the document has no body")
+        properties = package.core_properties()
+        reader = _Reader(source, package, main)
+        reader.blocks(body)
+        reader.notes()
+    return reader.builder.finish(
+        title=stated_title(properties.get("title"), reader.title),
+        metadata={name: value for name, value in properties.items() if name != "title"},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    heading: int = 0
+    """Level, 0 for none."""
+    is_title: bool = False
+    is_code: bool = False
+    is_list: bool = False
+
+
+@dataclass(slots=True)
+class _Inline:
+    """The text of one paragraph while it is gathered, and the boxes anchored in it."""
+
+    pieces: list[str] = field(default_factory=list[str])
+    boxes: list[Element] = field(default_factory=list[Element])
+    pictures: list[str] = field(default_factory=list[str])
+
+
+class _Reader:
+    def __init__(self, source: Source, package: Package, main: str) -> None:
+        self.builder = DraftBuilder(source)
+        self.title: str | None = None
+        self._source, self._package = source, package
+        self._relationships = package.relationships(main)
+        self._styles = _styles(package, self._relationships)
+        self._note_ids: list[tuple[str, str]] = []  # (part kind, id) in the order of reference
+
+    def blocks(self, parent: Element, depth: int = 0) -> None:
+        """Append the paragraphs and tables below an element, through content controls and the like."""
+        if depth > _MAX_DEPTH:
+            raise self._source.corrupt("its content is nested too deeply")
+        for element in parent:
+            match local_name(element):
+                case "p":
+                    self._paragraph(element, depth)
+                case "tbl":
+                    rows = [list(self._cells(row, depth)) for row in _rows(element)]
+                    self.builder.add(markdown_table(rows), "table")
+                case "altChunk":
+                    self._embedded(element)
+                case name if name not in _LEFT_OUT:
+                    self.blocks(element, depth + 1)
+                case _:
+                    pass
+
+    def notes(self) -> None:
+        """Append the referenced footnotes and endnotes, in the order of their marks."""
+        texts: dict[tuple[str, str], str] = {}
+        for relationship in self._relationships.values():
+            if relationship.kind in _NOTES.values() and self._package.has(relationship.part):
+                for note in self._package.tree(relationship.part):
+                    texts[relationship.kind, attribute(note, "id") or ""] = self._flat(note)
+        for number, key in enumerate(list(self._note_ids), 1):
+            if text := texts.get(key):
+                self.builder.add(f"[^{number}]: {text}")
+
+    def _paragraph(self, paragraph: Element, depth: int) -> None:
+        properties = child(paragraph, "pPr")
+        style = self._style(properties)
+        inline = _Inline()
+        self._inline(paragraph, inline, depth)
+        text = "".join(inline.pieces).strip()
+        if style.heading or style.is_title:
+            self.builder.add(text, "heading", level=style.heading or 1)
+            if self.title is None and (style.is_title or style.heading == 1):
+                self.title = stated_title(text)
+        elif text and self._is_item(properties, style):
+            level = child(properties, "numPr", "ilvl")
+            depth_of_item = int(attribute(level, "val") or 0) if level is not None else 0
+            self.builder.add("  " * min(depth_of_item, 9) + f"- {text}", "list", continues=True)
+        else:
+            self.builder.add(text, "code" if style.is_code else "paragraph", continues=style.is_code)
+        for picture in inline.pictures:
+            self.builder.add_figure(picture)
+        for box in inline.boxes:
+            self.blocks(box, depth + 1)
+
+    def _is_item(self, properties: Element | None, style: _Style) -> bool:
+        number = child(properties, "numPr", "numId")
+        return attribute(number, "val") != "0" if number is not None else style.is_list
+
+    def _style(self, properties: Element | None) -> _Style:
+        named = child(properties, "pStyle")
+        style = self._styles.get(attribute(named, "val") or "" if named is not None else "", _Style())
+        outline = child(properties, "outlineLvl")
+        level = attribute(outline, "val") if outline is not None else None
+        return _Style(int(level) + 1) if level is not None and level.isdigit() and int(level) < 6 else style
+
+    def _inline(self, parent: Element, inline: _Inline, depth: int) -> None:
+        if depth > _MAX_DEPTH:
+            raise self._source.corrupt("its content is nested too deeply")
+        for element in parent:
+            match local_name(element):
+                case "t":
+                    inline.pieces.append(element.text or "")
+                case "tab" | "ptab":
+                    inline.pieces.append("\t")
+                case "br" | "cr":
+                    inline.pieces.append("" if attribute(element, "type") in ("page", "column") else "\n")
+                case "noBreakHyphen":
+                    inline.pieces.append("-")
+                case "softHyphen":
+                    pass  # a place where a line may end, no character of the word
+                case "sym":
+                    inline.pieces.append(_symbol(element))
+                case "footnoteReference" | "endnoteReference" as name:
+                    self._note_ids.append((_NOTES[name], attribute(element, "id") or ""))
+                    inline.pieces.append(f"[^{len(self._note_ids)}]")
+                case "txbxContent":
+                    inline.boxes.append(element)
+                case "docPr":
+                    if description := clean_line(attribute(element, "descr") or ""):
+                        inline.pictures.append(description)
+                case "r" if is_on(child(element, "rPr", "vanish")):
+                    pass
+                case "AlternateContent":
+                    chosen = child(element, "Choice")
+                    self._inline(element if chosen is None else chosen, inline, depth + 1)
+                case name if name not in _LEFT_OUT:
+                    self._inline(element, inline, depth + 1)
+                case _:
+                    pass
+
+    def _cells(self, row: Element, depth: int) -> Iterator[str]:
+        """The texts of a row; a merged cell has its text once, at its first place."""
+        for cell in _through_controls(row, "tc"):
+            properties = child(cell, "tcPr")
+            merged = child(properties, "vMerge")
+            goes_on = merged is not None and attribute(merged, "val") in (None, "continue")
+            yield "" if goes_on else self._flat(cell, depth + 1)
+            span = child(properties, "gridSpan")
+            columns = attribute(span, "val") or "1" if span is not None else "1"
+            for _ in range(min(int(columns), 100) - 1 if columns.isdigit() else 0):
+                yield ""
+
+    def _flat(self, element: Element, depth: int = 0) -> str:
+        """Everything below an element as one line: paragraphs, nested tables, boxes."""
+        if depth > _MAX_DEPTH:
+            raise self._source.corrupt("its content is nested too deeply")
+        pieces: list[str] = []
+        for inner in element:
+            name = local_name(inner)
+            if name == "p":
+                inline = _Inline()
+                self._inline(inner, inline, depth)
+                pieces += ["".join(inline.pieces), *(self._flat(box, depth + 1) for box in inline.boxes)]
+            elif name not in _LEFT_OUT:
+                pieces.append(self._flat(inner, depth + 1))
+        return clean_line(" ".join(pieces))
+
+    def _embedded(self, element: Element) -> None:
+        """Append an embedded HTML or text part (`altChunk`)."""
+        relationship = self._relationships.get(attribute(element, "id") or "")
+        if relationship is None or not self._package.has(relationship.part):
+            return
+        try:
+            text = decode(self._package.read(relationship.part), markup=True).text
+        except NotText:
+            return  # an embedded Word or RTF file
+        if not relationship.part.lower().endswith(".txt") and (root := html_tree(text)) is not None:
+            add_html(self.builder, root)
+        else:
+            self.builder.add(text)
+
+
+def _rows(table: Element) -> Iterator[Element]:
+    for row in _through_controls(table, "tr"):
+        if child(row, "trPr", "del") is None:
+            yield row
+
+
+def _through_controls(parent: Element, name: str) -> Iterator[Element]:
+    """Children of that name, also those inside content controls and custom XML."""
+    for element in parent:
+        if local_name(element) == name:
+            yield element
+        elif local_name(element) in ("sdt", "sdtContent", "customXml", "ins", "moveTo"):
+            yield from _through_controls(element, name)
+
+
+def _symbol(element: Element) -> str:
+    code = attribute(element, "char") or ""
+    value = int(code, 16) if re.fullmatch("[0-9A-Fa-f]{1,4}", code) else 0
+    return "" if 0xE000 <= value <= 0xF8FF else chr(value)  # a place in a symbol font means nothing without the font
+
+
+def _styles(package: Package, relationships: dict[str, Relationship]) -> dict[str, _Style]:
+    """Style id -> what it makes of a paragraph, inheritance resolved."""
+    part = next((r.part for r in relationships.values() if r.kind == "styles" and package.has(r.part)), None)
+    if part is None:
+        return {}
+    elements = {attribute(style, "styleId") or "": style for style in package.tree(part) if local_name(style) == "style"}
+    return {style_id: _resolved(style_id, elements) for style_id in elements}
+
+
+def _resolved(style_id: str, elements: dict[str, Element]) -> _Style:
+    is_list = False
+    seen: set[str] = set()
+    while style_id in elements and style_id not in seen:
+        seen.add(style_id)
+        style = elements[style_id]
+        named, based_on = child(style, "name"), child(style, "basedOn")
+        name = (attribute(named, "val") or "" if named is not None else "").lower()
+        outline = child(style, "pPr", "outlineLvl")
+        level = attribute(outline, "val") if outline is not None else None
+        if heading := re.fullmatch(r"heading ([1-6])", name):
+            return _Style(int(heading[1]))
+        if name == "title":
+            return _Style(is_title=True)
+        if level is not None and level.isdigit() and int(level) < 6:
+            return _Style(int(level) + 1)
+        if name in ("html preformatted", "code", "source code", "macro", "plain text"):
+            return _Style(is_code=True)
+        is_list = is_list or child(style, "pPr", "numPr") is not None or name.startswith("list ")
+        style_id = attribute(based_on, "val") or "" if based_on is not None else ""
+    return _Style(is_list=is_list and "list" in " ".join(seen).lower())

@@ -1,0 +1,170 @@
+"""The registry of formats: which parser reads a file, decided from its first bytes and its extension."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from typing import cast
+
+from stemma.errors import UnsupportedFormat
+from stemma.parsing.draft import Draft, Source
+from stemma.parsing.encoding import utf16_without_bom
+
+HEAD_BYTES = 8_192
+"""How many bytes of a file `detect_format` wants to see."""
+
+Parser = Callable[[Source], Draft]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format and the parser that reads it."""
+
+    id: str
+    """Stable: part of the key under which a parsed document is kept."""
+    loader: str
+    """`module:function`, imported at first use because some parsers load slowly."""
+    revision: int
+    """Raised when the parser gives another output for the same bytes."""
+    libraries: tuple[str, ...] = ()
+    """Distributions whose version changes the output."""
+    mime_type: str | None = None
+
+    @property
+    def parser(self) -> str:
+        """What `ParsedDocument.parser` says."""
+        return self.id
+
+    @property
+    def parser_version(self) -> str:
+        """Own revision and library versions, such as `1+pypdfium2-5.15.2`."""
+        return "+".join([str(self.revision), *(f"{library}-{version(library)}" for library in self.libraries)])
+
+    def load(self) -> Parser:
+        """The parser's function. Raises ImportError when its library is not installed."""
+        module, function = self.loader.split(":")
+        return cast(Parser, getattr(import_module(module), function))
+
+
+_OOXML = "application/vnd.openxmlformats-officedocument"
+
+FORMATS: dict[str, Format] = {
+    format.id: format
+    for format in (
+        Format("text", "stemma.parsing.plain:parse_plain", 1, ("charset-normalizer",), "text/plain"),
+        Format("markdown", "stemma.parsing.markdown:parse_markdown", 1, ("markdown-it-py",), "text/markdown"),
+        Format("html", "stemma.parsing.html:parse_html", 1, ("lxml",), "text/html"),
+        Format("csv", "stemma.parsing.delimited:parse_csv", 1, (), "text/csv"),
+        Format("tsv", "stemma.parsing.delimited:parse_tsv", 1, (), "text/tab-separated-values"),
+        Format("eml", "stemma.parsing.email:parse_email", 1, ("lxml",), "message/rfc822"),
+        Format("pdf", "stemma.parsing.pdf:parse_pdf", 1, ("pypdfium2", "rapidocr"), "application/pdf"),
+        Format("docx", "stemma.parsing.docx:parse_docx", 1, ("lxml",), f"{_OOXML}.wordprocessingml.document"),
+        Format("pptx", "stemma.parsing.pptx:parse_pptx", 1, ("lxml",), f"{_OOXML}.presentationml.presentation"),
+        Format("xlsx", "stemma.parsing.xlsx:parse_xlsx", 1, ("lxml",), f"{_OOXML}.spreadsheetml.sheet"),
+        Format("image", "stemma.parsing.images:parse_image", 1, ("pillow", "rapidocr")),
+        Format("ole", "stemma.parsing.ole:refuse_ole", 1, ("olefile",)),
+    )
+}
+"""Format id -> format: everything that this version reads, and `ole`, which is read only far enough to say why not."""
+
+EXTENSIONS: dict[str, str] = {
+    **dict.fromkeys(("txt", "log", "text"), "text"),
+    **dict.fromkeys(("md", "markdown", "mdown", "mkd"), "markdown"),
+    **dict.fromkeys(("html", "htm", "xhtml"), "html"),
+    "csv": "csv",
+    **dict.fromkeys(("tsv", "tab"), "tsv"),
+    "eml": "eml",
+    "pdf": "pdf",
+    **dict.fromkeys(("docx", "docm", "dotx", "dotm"), "docx"),
+    **dict.fromkeys(("pptx", "pptm", "ppsx", "ppsm", "potx", "potm"), "pptx"),
+    **dict.fromkeys(("xlsx", "xlsm", "xltx", "xltm"), "xlsx"),
+    **dict.fromkeys(("png", "jpg", "jpeg", "tif", "tiff", "webp", "bmp", "gif"), "image"),
+    **dict.fromkeys(("doc", "dot", "xls", "xlt", "ppt", "pps", "msg"), "ole"),
+}
+"""Extension -> format id. A text file with any other extension is read as plain text."""
+
+_NOT_YET = frozenset({"rtf", "ipynb", "svg", "ps", "eps", "odt", "ods", "odp", "epub", "mhtml", "mht", "xlsb"})
+_TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "tsv", "eml"})
+_ZIP_FOLDERS = ((b"word/", "docx"), (b"ppt/", "pptx"), (b"xl/", "xlsx"))
+_IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_UNREAD = (b"{\\rtf", b"%!PS", b"\x1f\x8b", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ\0", b"SQLite format 3\0", b"\x7fELF")
+_HTML = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.{0,2000}?-->\s*)*<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
+
+
+def detect_format(head: bytes, file_type: str) -> Format | None:
+    """The format of a file, or None when no parser reads it.
+
+    Bytes that cannot be mistaken decide (a PDF called `.txt` is a PDF); where they are silent, the extension does, and
+    its parser says `corrupt` when the bytes are not what it promises. An empty file is an empty text.
+
+    Args:
+        head: the first HEAD_BYTES bytes, or all of a shorter file.
+        file_type: the extension without the dot, in any case.
+    """
+    extension = file_type.lower().lstrip(".")
+    format_id = _by_bytes(head, extension) if head else "text"
+    return FORMATS.get(format_id) if format_id else None
+
+
+def require_format(head: bytes, file_type: str, *, source_path: str) -> Format:
+    """`detect_format`, for a caller who needs one. Raises UnsupportedFormat, naming the extension."""
+    if format := detect_format(head, file_type):
+        return format
+    kind = f".{file_type.lower()} files" if file_type else "files of this kind"
+    raise UnsupportedFormat(source_path, f"no parser reads {kind}")
+
+
+def parser_versions() -> dict[str, str]:
+    """Format id -> version of its parser: what a change of library or code makes stale."""
+    return {format.id: format.parser_version for format in FORMATS.values()}
+
+
+def _by_bytes(head: bytes, extension: str) -> str | None:
+    by_extension = EXTENSIONS.get(extension)
+    if b"%PDF-" in head[:1024] and by_extension not in _TEXT_FORMATS - {"text"}:
+        return "pdf"  # the standard lets junk stand before it
+    if head.startswith(_IMAGES) or (head.startswith(b"RIFF") and head[8:12] == b"WEBP") or _is_bitmap(head):
+        return "image"
+    if head.startswith(_OLE):
+        return "ole"
+    if head.startswith(b"PK\x03\x04"):
+        return _office(head, by_extension)
+    if head.startswith(_UNREAD) or extension in _NOT_YET:
+        return None
+    if by_extension:
+        return by_extension
+    if not looks_like_text(head):
+        return None
+    return "html" if _HTML.match(head) else "text"
+
+
+def _office(head: bytes, by_extension: str | None) -> str | None:
+    """The Office format of a zip: its folders' names if they show in the head, else its extension's word."""
+    if b"mimetypeapplication/" in head[:120]:
+        return None  # OpenDocument and EPUB
+    shown = [(position, format_id) for folder, format_id in _ZIP_FOLDERS if (position := head.find(folder)) >= 0]
+    if shown and b"[Content_Types].xml" in head:
+        return min(shown)[1]
+    return by_extension if by_extension in {"docx", "pptx", "xlsx"} else None
+
+
+def _is_bitmap(head: bytes) -> bool:
+    return head[:2] == b"BM" and head[6:10] == b"\0\0\0\0" and len(head) > 26
+
+
+def looks_like_text(head: bytes) -> bool:
+    """Whether the first bytes of a file of unknown kind may be text: a byte-order mark, UTF-16, UTF-8, or mostly ASCII; few controls."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")) or utf16_without_bom(head):
+        return True
+    controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b\b" for byte in head)
+    if controls > 0.02 * len(head):
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start >= len(head) - 3:
+            return True
+        return sum(byte > 127 for byte in head) < 0.3 * len(head)
+    return True

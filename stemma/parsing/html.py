@@ -1,0 +1,218 @@
+"""HTML: the text that a page shows, in the order of its source; nothing is fetched."""
+
+import re
+from collections.abc import Iterator
+
+from lxml import etree
+from lxml.html import HtmlElement, HTMLParser
+
+from stemma.parsing.cleaning import clean_line, stated_title
+from stemma.parsing.document import BlockKind
+from stemma.parsing.draft import Draft, DraftBuilder, Source
+from stemma.parsing.plain import encoding_metadata, read_text
+from stemma.parsing.tables import markdown_table
+
+_UNSEEN = frozenset(
+    ["head", "script", "style", "template", "noscript", "iframe", "object", "embed", "applet", "audio", "video", "canvas", "svg", "math", "select", "datalist", "nav", "frameset"]
+)
+_BLOCKS = frozenset(
+    ["address", "article", "aside", "blockquote", "body", "center", "caption", "dd", "details", "dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"]
+)
+_HEADING = re.compile(r"h([1-6])")
+_DOCTYPE_SUBSET = re.compile(r"(<!DOCTYPE[^>\[]{0,500})\[[^\]]{0,100000}\]\s*>", re.IGNORECASE)  # XML's; HTML would show its end
+_HIDING_STYLE = re.compile(r"(display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
+
+
+def parse_html(source: Source) -> Draft:
+    """Headings, paragraphs, lists, code and tables of a page, with its `<title>`, else its first h1, as title."""
+    decoded = read_text(source, markup=True)
+    builder = DraftBuilder(source)
+    root = html_tree(decoded.text)
+    titles: list[str | None] = []
+    if root is not None:
+        add_html(builder, root)
+        titles = [_flat_text(element) for name in ("title", "h1") for element in root.iter(name)]
+    return builder.finish(
+        title=stated_title(*titles), empty=not decoded.text.strip(), guessed_encoding=decoded.guessed, metadata=encoding_metadata(decoded)
+    )
+
+
+def html_tree(text: str) -> HtmlElement | None:
+    """The element tree of cleaned text, mended as browsers mend it; None when there is none."""
+    parser = HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
+    if not text.strip():
+        return None
+    try:
+        return etree.fromstring(_DOCTYPE_SUBSET.sub(r"\1>", text, count=1).encode(), parser)
+    except etree.XMLSyntaxError:  # not a single element in it
+        return None
+
+
+def add_html(builder: DraftBuilder, root: HtmlElement) -> None:
+    """Append what the tree shows. Walks without recursion: pages nest deeper than Python's stack."""
+    flow = _Flow(builder)
+    walk = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
+        name = _name(element)
+        if event == "end":
+            flow.close(element, name)
+        elif _is_hidden(element, name):
+            walk.skip_subtree()
+            flow.skipped.add(element)
+        elif name == "table" and (rows := _data_rows(element)):
+            walk.skip_subtree()
+            flow.skipped.add(element)
+            flow.flush()
+            for caption in element.iterchildren("caption"):
+                builder.add(_flat_text(caption), "caption")
+            builder.add(markdown_table(rows), "table")
+        else:
+            flow.open(element, name)
+    flow.flush()
+
+
+class _Flow:
+    """Inline text gathered until a block begins or ends, and what surrounds it."""
+
+    def __init__(self, builder: DraftBuilder) -> None:
+        self.skipped: set[HtmlElement] = set()  # entered by no one, but their tail is text of the parent
+        self._builder = builder
+        self._pieces: list[str] = []
+        self._lists: list[int | None] = []  # per open list: the next number, or None for bullets
+        self._marker = ""
+        self._quotes = self._preformatted = 0
+
+    def open(self, element: HtmlElement, name: str) -> None:
+        if name in _BLOCKS:
+            self.flush()
+        if name == "pre":
+            self._preformatted += 1
+        elif name == "blockquote":
+            self._quotes += 1
+        elif name in ("ul", "menu"):
+            self._lists.append(None)
+        elif name == "ol":
+            start = element.get("start", "1")
+            self._lists.append(int(start) if start.isascii() and start.isdigit() else 1)
+        elif name == "li":
+            self._marker = self._next_marker()
+        elif name == "br":
+            self._pieces.append("\n")
+        elif name == "img" and element.get("alt", "").strip():
+            self._builder.add_figure(clean_line(element.get("alt", "")))
+        self._text(element.text)
+
+    def close(self, element: HtmlElement, name: str) -> None:
+        if element in self.skipped:
+            self.skipped.discard(element)
+        else:
+            if name in _BLOCKS:
+                self.flush(name)
+            if name == "pre":
+                self._preformatted -= 1
+            elif name == "blockquote":
+                self._quotes -= 1
+            elif name in ("ul", "menu", "ol") and self._lists:
+                self._lists.pop()
+        self._text(element.tail)
+
+    def flush(self, closing: str = "") -> None:
+        """Append the gathered text as one block."""
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        heading = _HEADING.fullmatch(closing)
+        kind: BlockKind = (
+            "heading" if heading else "code" if self._preformatted else "list" if self._lists else "quote" if self._quotes else "paragraph"
+        )
+        if kind != "code":
+            text = re.sub(r" *\n *", "\n", re.sub("  +", " ", text)).strip(" \n")
+        if not text.strip():
+            return
+        if kind == "list":
+            text, self._marker = self._marker + text, ""
+        self._builder.add(text, kind, level=int(heading[1]) if heading else 0, continues=kind == "list")
+
+    def _text(self, text: str | None) -> None:
+        if text:
+            self._pieces.append(text if self._preformatted else re.sub(r"[ \t\n\f]+", " ", text))
+
+    def _next_marker(self) -> str:
+        if not self._lists:
+            return "- "
+        number = self._lists[-1]
+        if number is not None:
+            self._lists[-1] = number + 1
+        return "  " * (len(self._lists) - 1) + ("- " if number is None else f"{number}. ")
+
+
+def _name(element: HtmlElement) -> str:
+    return element.tag.lower() if isinstance(element.tag, str) else ""
+
+
+def _is_hidden(element: HtmlElement, name: str) -> bool:
+    return (
+        not name
+        or name in _UNSEEN
+        or "hidden" in element.attrib
+        or element.get("role") == "navigation"
+        or bool(_HIDING_STYLE.search(element.get("style", "")[:1_000]))
+    )
+
+
+def _data_rows(table: HtmlElement) -> list[list[str]]:
+    """The cells of a table of data; empty for a table that only lays out the page (its rows have one cell, or its role says so).
+
+    A cell over several columns or rows has its text once, at its first place; a table inside a cell is part of its text.
+    """
+    if table.get("role") in ("presentation", "none"):
+        return []
+    rows: list[list[str]] = []
+    reaching: dict[int, int] = {}  # column -> rows below that a cell above still covers
+    for row in _rows(table):
+        cells: list[str] = []
+        for cell in row.iterchildren("td", "th"):
+            while reaching.get(len(cells), 0):
+                reaching[len(cells)] -= 1
+                cells.append("")
+            columns, below = _span(cell, "colspan", 100), _span(cell, "rowspan", 10_000) - 1
+            for column in range(columns):
+                if below:
+                    reaching[len(cells)] = below
+                cells.append("" if column or _is_hidden(cell, _name(cell)) else _flat_text(cell))
+        rows.append(cells)
+    return rows if any(len(cells) > 1 for cells in rows) else []
+
+
+def _rows(table: HtmlElement) -> Iterator[HtmlElement]:
+    for child in table.iterchildren():
+        if child.tag == "tr":
+            yield child
+        elif child.tag in ("thead", "tbody", "tfoot"):
+            yield from child.iterchildren("tr")
+
+
+def _span(cell: HtmlElement, attribute: str, most: int) -> int:
+    value = cell.get(attribute, "1").strip()
+    return max(1, min(int(value), most)) if value.isascii() and value.isdigit() and len(value) < 9 else 1
+
+
+def _flat_text(element: HtmlElement) -> str:
+    """The visible text below an element as one line."""
+    pieces: list[str] = [element.text or ""]
+    walk = etree.iterwalk(element, events=("start", "end"))
+    skipped: set[HtmlElement] = set()
+    for event, inner in walk:
+        if inner is element:
+            continue
+        name = _name(inner)
+        if event == "start":
+            if _is_hidden(inner, name):
+                walk.skip_subtree()
+                skipped.add(inner)
+                continue
+            pieces.append(" " if name in _BLOCKS or name == "br" else "")
+            pieces.append(inner.text or "")
+        else:
+            pieces.append(" " if name in _BLOCKS and inner not in skipped else "")
+            pieces.append(inner.tail or "")
+    return clean_line("".join(pieces))

@@ -1,0 +1,72 @@
+"""One file -> one parsed document, in this process: judges what a parser returns and names what it raises."""
+
+import time
+from pathlib import Path
+
+import structlog
+
+from stemma.errors import CorruptDocument, DocumentError, ParseMemoryExceeded, UnreadableFile
+from stemma.parsing.cleaning import clean_metadata, is_visible
+from stemma.parsing.document import Page, ParsedDocument
+from stemma.parsing.draft import Draft, ParsingOptions, Source
+from stemma.parsing.formats import Format
+
+log = structlog.get_logger(__name__)
+
+
+def parse_file(path: Path, *, source_path: str, format: Format, options: ParsingOptions) -> ParsedDocument:
+    """Parse a private copy of a file.
+
+    Args:
+        path: where the bytes lie; nothing of it enters the result.
+        source_path: names the document in errors and logs.
+    Raises:
+        DocumentError: a subclass whose code says why; nothing else leaves here but interrupts.
+    """
+    source = Source(path, source_path, options)
+    started = time.monotonic()
+    try:
+        draft = Draft("", empty=True) if path.stat().st_size == 0 else format.load()(source)
+        source.check_length(len(draft.text))
+    except DocumentError:
+        raise
+    except MemoryError as error:
+        raise ParseMemoryExceeded(source_path, "the parser ran out of memory") from error
+    except OSError as error:
+        raise UnreadableFile(source_path, f"reading it failed ({error.strerror or type(error).__name__})") from error
+    except RecursionError as error:
+        raise source.corrupt("its content is nested too deeply") from error
+    except Exception as error:
+        # Parsers meet every kind of damage; their messages may name paths of this host, so only the log has them.
+        log.warning("Parser failed", source_path=source_path, format=format.id, elapsed_s=time.monotonic() - started, exc_info=True)
+        raise CorruptDocument(source_path, f"the {format.parser} parser could not read it ({type(error).__name__})") from error
+    return judged(draft, format)
+
+
+def judged(draft: Draft, format: Format) -> ParsedDocument:
+    """The document with its parser's name, cleaned metadata and, where one is due, a warning. Invisible text counts as none."""
+    visible = is_visible(draft.text)
+    known = {"mime_type": format.mime_type, **draft.metadata}
+    metadata = {name: value for name, value in known.items() if value not in (None, "", [])}
+    return ParsedDocument(
+        text=draft.text if visible else "",
+        parser=format.parser,
+        parser_version=format.parser_version,
+        blocks=draft.blocks if visible else (),
+        pages=draft.pages if visible else tuple(Page(page.number, 0, 0, page.label) for page in draft.pages),
+        assets=draft.assets if visible else (),
+        title=draft.title,
+        extraction=draft.extraction,
+        ocr_pages=draft.ocr_pages,
+        warning=_warning(draft, visible=visible),
+        metadata=clean_metadata(metadata),
+    )
+
+
+def _warning(draft: Draft, *, visible: bool) -> str | None:
+    """The gravest of the warnings that apply."""
+    if not visible:
+        return "empty" if draft.empty else "no_text"
+    if draft.metadata.get("pages_without_text"):
+        return "partly_no_text"
+    return "encoding_guessed" if draft.guessed_encoding else None
