@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS folders (
 CREATE UNIQUE INDEX IF NOT EXISTS folders_siblings_uq ON folders (workspace_id, parent_id, name_key) NULLS NOT DISTINCT
     WHERE state IN ('ready', 'deleting');
 CREATE INDEX IF NOT EXISTS folders_parent_idx ON folders (parent_id);
+CREATE INDEX IF NOT EXISTS folders_workspace_idx ON folders (workspace_id);
 
 -- One row per walk of the library. A walk works within a budget and goes on from its cursor; only a complete one decides what vanished.
 CREATE TABLE IF NOT EXISTS scans (

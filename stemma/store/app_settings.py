@@ -32,7 +32,25 @@ def read_overrides(connection: Connection) -> dict[str, str]:
 
 def current_settings(connection: Connection, base: Settings) -> Settings:
     """`base` under the stored overrides. A row that no longer validates is skipped with an error log; the others hold."""
-    return with_overrides(base, _valid_overrides(base, read_overrides(connection)))
+    return with_overrides(base, valid_overrides(base, read_overrides(connection)))
+
+
+def valid_overrides(base: Settings, stored: Mapping[str, str]) -> dict[str, str]:
+    """The stored rows that still hold together; each of the others is reported."""
+    valid = dict(stored)
+    for name in [name for name in valid if name not in SETTINGS or not SETTINGS[name].overridable]:
+        del valid[name]
+        _log.error("override skipped", setting=name, reason="no such setting, or one of the installation")
+    while valid:
+        try:
+            with_overrides(base, valid)
+        except InvalidSetting as refusal:
+            for name in _culprits(refusal, valid):
+                del valid[name]
+                _log.error("override skipped", setting=name, reason=str(refusal))
+        else:
+            break
+    return valid
 
 
 def set_overrides(connection: Connection, base: Settings, given: Mapping[str, str]) -> Settings:
@@ -67,7 +85,7 @@ def unset_overrides(connection: Connection, base: Settings, names: Collection[st
         stored = read_overrides(connection)
         if unknown := sorted(unwanted - SETTINGS.keys() - stored.keys()):
             raise InvalidSetting(f"{unknown[0]} is not a setting")
-        valid = _valid_overrides(base, stored)
+        valid = valid_overrides(base, stored)
         settings = with_overrides(base, {name: value for name, value in valid.items() if name not in unwanted})
         connection.execute("DELETE FROM app_settings WHERE key = ANY(%s) AND NOT starts_with(key, '_')", [sorted(unwanted)])
     return settings
@@ -98,25 +116,7 @@ def _merged(base: Settings, stored: Mapping[str, str], patch: Mapping[str, str])
     try:
         return with_overrides(base, {**stored, **patch})
     except InvalidSetting:
-        return with_overrides(base, {**_valid_overrides(base, stored), **patch})
-
-
-def _valid_overrides(base: Settings, stored: Mapping[str, str]) -> dict[str, str]:
-    """The stored rows that still hold together; each of the others is reported."""
-    valid = dict(stored)
-    for name in [name for name in valid if name not in SETTINGS or not SETTINGS[name].overridable]:
-        del valid[name]
-        _log.error("override skipped", setting=name, reason="no such setting, or one of the installation")
-    while valid:
-        try:
-            with_overrides(base, valid)
-        except InvalidSetting as refusal:
-            for name in _culprits(refusal, valid):
-                del valid[name]
-                _log.error("override skipped", setting=name, reason=str(refusal))
-        else:
-            break
-    return valid
+        return with_overrides(base, {**valid_overrides(base, stored), **patch})
 
 
 def _culprits(refusal: InvalidSetting, valid: Mapping[str, str]) -> list[str]:
