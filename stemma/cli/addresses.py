@@ -21,12 +21,12 @@ def service_address(settings: Settings) -> str:
 
 
 def service_problem(settings: Settings) -> str | None:
-    """Why the query service does not answer searches yet; None when it does."""
+    """Why the query service would not answer a search now; None when it would."""
     try:
-        response = httpx.get(f"{service_address(settings)}/api/health", timeout=5, trust_env=False)
-    except httpx.HTTPError as error:
-        return f"it does not answer: {type(error).__name__}"
-    return None if response.is_success else f"it answers {response.status_code}: {response.text[:300]}"
+        response = httpx.get(f"{service_address(settings)}/api/health/ready", timeout=5, trust_env=False)
+        return None if response.is_success else response.json()["reason"]
+    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:  # nobody there, or another program
+        return f"it does not answer ({type(error).__name__})"
 
 
 def port_is_free(host: str, port: int) -> bool:

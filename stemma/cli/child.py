@@ -24,7 +24,7 @@ class ChildFailed(Unavailable):
         self.what, self.log = what, log
 
     def __str__(self) -> str:
-        return f"{self.what}. {self.remedy}" + (f"\n{self.log}" if self.log else "")
+        return f"{self.what}.\n{self.log}\n{self.remedy}" if self.log else f"{self.what}. {self.remedy}"
 
 
 class Restarts:

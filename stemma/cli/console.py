@@ -28,35 +28,42 @@ class ExitCode(IntEnum):
     """Stemma is not running, or something it needs is away; the same command may succeed later."""
 
 
-EXIT_CODES = """\b
-Exit codes:
-  0  done
-  1  some documents failed, or something must be mended
-  2  wrong usage, or an invalid setting; nothing was done
-  3  not running, or something needed is away"""
+class Refused(Exception):
+    """The query service refused a request; the problem (RFC 9457) is as it worded it."""
+
+    def __init__(self, problem: dict[str, Any]) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 def command(function: Callable[P, None]) -> Callable[P, None]:
-    """A command whose StemmaErrors become one line and an exit code. Any other exception is a bug and keeps its traceback."""
+    """A command whose refusals become one line and an exit code. Any other exception is a bug and keeps its traceback."""
 
     @wraps(function)
     def reported(*args: P.args, **kwargs: P.kwargs) -> None:
         _log_to_stderr()
+        as_json = bool(kwargs.get("as_json"))
         try:
             function(*args, **kwargs)
         except StemmaError as error:
-            fail(error, as_json=bool(kwargs.get("as_json")))
+            _fail(problem_of(error), exit_code_of(error), as_json=as_json)
+        except Refused as refused:
+            away = refused.problem["status"] >= 500
+            _fail(refused.problem, ExitCode.UNAVAILABLE if away else ExitCode.USAGE, as_json=as_json)
 
     return reported
 
 
-def fail(error: StemmaError, *, as_json: bool = False) -> NoReturn:
-    """Print the error on standard error, as one line or as a JSON object, and exit with its code."""
-    if as_json:
-        print(json.dumps({"code": error.code, "message": str(error), "retryable": error.retryable}, ensure_ascii=False), file=sys.stderr)
-    else:
-        print(f"{error.code}: {error}", file=sys.stderr)
-    raise typer.Exit(exit_code_of(error))
+def problem_of(error: StemmaError) -> dict[str, Any]:
+    """The error as the service would word it, without an HTTP status."""
+    detail = str(error).removesuffix(error.remedy).strip()
+    return {"type": f"urn:stemma:problem:{error.code}", "code": error.code, "detail": detail, "remedy": error.remedy}
+
+
+def _fail(problem: dict[str, Any], exit_code: ExitCode, *, as_json: bool) -> NoReturn:
+    line = f"{problem['code']}: {problem['detail']} {problem['remedy']}".strip()
+    print(json.dumps(problem, ensure_ascii=False) if as_json else line, file=sys.stderr)
+    raise typer.Exit(exit_code)
 
 
 def exit_code_of(error: StemmaError) -> ExitCode:

@@ -78,8 +78,8 @@ def stop_server(home: Path) -> None:
 
 
 @contextmanager
-def corpus_database(settings: Settings) -> Generator[str]:
-    """The URL of a migrated corpus database, for the time of the block.
+def server_url(settings: Settings) -> Generator[str]:
+    """The URL of the corpus database, for the time of the block, whatever its schema is.
 
     A server that STEMMA_POSTGRES_URL names or that the supervisor runs is used as it is. Otherwise the embedded one is started, under
     the home's lock, and stopped afterwards.
@@ -88,21 +88,31 @@ def corpus_database(settings: Settings) -> Generator[str]:
         embedded.NotRunning: there is no embedded database yet, since `stemma up` never ran.
     """
     home = settings.home
-    if settings.postgres_url is None and supervisor_of(home) is None:
-        if not embedded.data_folder(home).is_dir():
-            raise embedded.NotRunning(f"{home} holds no database yet")
-        with hold_home(home, role="command", patience_s=20.0):
-            url = start_server(home)
-            try:
-                with connect(url) as connection:
-                    migrations.upgrade(connection)
-                yield url
-            finally:
-                stop_server(home)
-    else:
-        url = embedded.postgres_url(settings)
+    if settings.postgres_url is not None or supervisor_of(home) is not None:
+        yield embedded.postgres_url(settings)
+        return
+    if not embedded.data_folder(home).is_dir():
+        raise embedded.NotRunning(f"{home} holds no database yet")
+    with hold_home(home, role="command", patience_s=20.0):
+        try:
+            yield start_server(home)
+        finally:
+            stop_server(home)
+
+
+@contextmanager
+def corpus_database(settings: Settings) -> Generator[str]:
+    """Like `server_url`, with a schema that is this release's: one that is not served by anybody is upgraded first.
+
+    Raises:
+        PendingMigrations, MigrationDrift, NewerSchema: the schema is another, and a server that others use is not touched.
+    """
+    with server_url(settings) as url:
         with connect(url) as connection:
-            migrations.require_current(connection)
+            if settings.postgres_url is None and supervisor_of(settings.home) is None:
+                migrations.upgrade(connection)
+            else:
+                migrations.require_current(connection)
         yield url
 
 

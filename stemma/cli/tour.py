@@ -1,0 +1,46 @@
+"""The tour of `make run`: the library is ingested, then one question is asked, so that a newcomer sees the whole way."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stemma.cli.console import note
+from stemma.cli.ingest import describe, run_ingest
+
+if TYPE_CHECKING:
+    from stemma.settings import Settings
+
+QUESTIONS = "examples/questions.jsonl"
+
+
+def library_of_the_tour() -> Path:
+    """The documents that ship with the project. Raises IncompleteInstallation."""
+    from stemma.cli.installation import project_file
+
+    return project_file("examples/library")
+
+
+def take_tour(settings: "Settings", *, meanwhile: Callable[[], None]) -> None:
+    """Ingest, say what came of it, and show one search with its answer."""
+    from stemma.cli.search import answer_query, print_hits
+
+    note(f"Ingesting {settings.library} …")
+    summary = run_ingest(settings, None, force=False, show=True, meanwhile=meanwhile)
+    print(describe(summary))
+    if summary["failed"]:
+        print("`stemma documents --failed` shows what failed, and why.")
+    question = _question(settings)
+    if question is not None:
+        print(f"\n$ stemma search {json.dumps(question, ensure_ascii=False)} -k 3 -v\n")
+        print_hits(answer_query(settings, question, k=3), verbose=1)
+
+
+def _question(settings: "Settings") -> str | None:
+    """The first question that ships with the example library; none of another library is known."""
+    from stemma.cli.installation import project_file
+
+    if settings.library != library_of_the_tour():
+        return None
+    with project_file(QUESTIONS).open(encoding="utf-8") as lines:
+        return json.loads(next(lines))["question"]
