@@ -125,7 +125,7 @@ def _ask_service(settings: "Settings", query: str, *, method: str | None, k: int
 
 def _search_stores(settings: "Settings", query: str, *, method: str | None, k: int, workspaces: list[str] | None) -> Answer:
     from stemma.cli.postgres import corpus_database
-    from stemma.embedding.sentence_transformers_embedder import open_embedder
+    from stemma.embedding.models import open_embedder
     from stemma.lexical.index import Scope
     from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
     from stemma.retrieval.search import SearchRequest

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from stemma.embedding.embedder import EmbeddingSpec
+from stemma.embedding.embedder import Embedder, EmbeddingSpec
 from stemma.errors import ConfigurationError
 
 MINILM = "minilm"
@@ -84,6 +84,13 @@ def embedding_spec(model: str) -> EmbeddingSpec:
         raise EmbeddingModelUnavailable(f"{_name(model)}: {Path(error.filename).name} cannot be read ({error.strerror})") from error
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise EmbeddingModelUnavailable(f"{_name(model)} has an unsound configuration ({type(error).__name__}: {error})") from error
+
+
+def open_embedder(model: str, *, batch_size: int) -> Embedder:
+    """The embedder of the model; nothing is loaded yet. Raises EmbeddingModelUnavailable."""
+    from stemma.embedding.sentence_transformers_embedder import SentenceTransformerEmbedder
+
+    return SentenceTransformerEmbedder(model_folder(model), embedding_spec(model), batch_size=batch_size)
 
 
 def _name(model: str) -> str:

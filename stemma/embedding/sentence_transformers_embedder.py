@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stemma.embedding.embedder import Embedder, EmbeddingSpec, Vectors
-from stemma.embedding.models import EmbeddingModelUnavailable, embedding_spec, model_folder
+from stemma.embedding.embedder import EmbeddingSpec, Vectors
+from stemma.embedding.models import EmbeddingModelUnavailable
 from stemma.errors import StemmaError
 
 if TYPE_CHECKING:
@@ -99,11 +99,6 @@ class SentenceTransformerEmbedder:
             for batch, rows in zip(batches, threads.map(computed, batches), strict=True):
                 vectors[batch] = rows
         return vectors
-
-
-def open_embedder(model: str, *, batch_size: int) -> Embedder:
-    """The embedder of `minilm` or of a local folder; nothing is loaded yet. Raises EmbeddingModelUnavailable."""
-    return SentenceTransformerEmbedder(model_folder(model), embedding_spec(model), batch_size=batch_size)
 
 
 def _load(folder: Path, spec: EmbeddingSpec) -> _Loaded:

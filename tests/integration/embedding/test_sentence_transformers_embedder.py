@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stemma.embedding.models import EmbeddingModelUnavailable, embedding_spec, model_folder
-from stemma.embedding.sentence_transformers_embedder import SentenceTransformerEmbedder, UnsoundVector, open_embedder
+from stemma.embedding.models import EmbeddingModelUnavailable, embedding_spec, model_folder, open_embedder
+from stemma.embedding.sentence_transformers_embedder import SentenceTransformerEmbedder, UnsoundVector
 
 SENTENCES = [
     "The vault code is seven.",
@@ -177,7 +177,7 @@ import socket
 def refused(*args, **kwargs):
     raise AssertionError("network")
 socket.socket.connect = refused
-from stemma.embedding.sentence_transformers_embedder import open_embedder
+from stemma.embedding.models import open_embedder
 open_embedder("minilm", batch_size=2).embed_passages(["harbour", "word " * 600])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"PATH": "/usr/bin"}, check=False)
