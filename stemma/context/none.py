@@ -1,0 +1,8 @@
+"""No context: the chunk itself is embedded and indexed."""
+
+from collections.abc import Sequence
+
+
+def none(title: str | None, section_path: Sequence[str]) -> None:
+    """None, whatever the document says."""
+    return None
