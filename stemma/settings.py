@@ -191,6 +191,11 @@ class Settings(BaseSettings):
         values = self.model_dump(mode="json")
         return {name: values[name.lower()] for name in sorted(SETTINGS) if SETTINGS[name].stage != "installation"}
 
+    def thawed(self, frozen: Mapping[str, Any]) -> "Settings":
+        """This installation with the settings that `frozen` kept; names that this release no longer has are left out."""
+        kept = {name.lower(): value for name, value in frozen.items() if name in SETTINGS}
+        return Settings.model_validate(self.model_dump() | kept)
+
 
 @dataclass(frozen=True)
 class SettingInfo:
@@ -282,3 +287,25 @@ def fingerprint(settings: Settings, stage: Stage, *, model_revision: str = "") -
     """
     recipe = {"stage": stage, "settings": settings.of_stage(stage), "code": CODE_VERSIONS[stage], "model": model_revision}
     return hashlib.sha256(json.dumps(recipe, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """The fingerprint of every stage of the corpus: what is wanted now, or what a run froze."""
+
+    parsing: str
+    chunking: str
+    contextualizing: str
+    embedding: str
+    bm25: str
+
+
+def fingerprints(settings: Settings, *, parser_revision: str, tokenizer_revision: str, embedding_revision: str) -> Fingerprints:
+    """The fingerprints that these settings and these models give."""
+    return Fingerprints(
+        parsing=fingerprint(settings, "parsing", model_revision=parser_revision),
+        chunking=fingerprint(settings, "chunking", model_revision=tokenizer_revision),
+        contextualizing=fingerprint(settings, "contextualizing"),
+        embedding=fingerprint(settings, "embedding", model_revision=embedding_revision),
+        bm25=fingerprint(settings, "bm25"),
+    )

@@ -1,0 +1,44 @@
+"""Chunks: the retrieval units of each document, addressed by exact offsets into its text."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from assets.partitions import document_partitions, one_batch_per_run
+from resources.batch import DocumentBatch
+from resources.corpus import CorpusResource
+from resources.recorder import Recorder
+from stemma.settings import CODE_VERSIONS
+from stemma.stages.chunks import chunk_documents
+from stemma.stages.run import enter
+
+
+@dg.multi_asset(
+    name="chunks",
+    can_subset=True,
+    specs=[
+        dg.AssetSpec(
+            "chunks",
+            deps=["documents", "chunking_settings"],
+            partitions_def=document_partitions,
+            code_version=CODE_VERSIONS["chunking"],
+            group_name="corpus",
+            description="One row per chunk; its content equals the document's text between char_start and char_end.",
+            kinds={"polars", "parquet"},
+        )
+    ],
+    check_specs=[
+        dg.AssetCheckSpec(
+            "chunked", asset="chunks", partitions_def=document_partitions, description="Offsets are exact, nothing is lost or blank."
+        )
+    ],
+    backfill_policy=one_batch_per_run,
+)
+def chunks(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: CorpusResource) -> Iterator[dg.MaterializeResult]:
+    """Chunk what no earlier result answers."""
+    run = corpus.run(context, batch)
+    enter(run, "chunks")
+    recorder = Recorder(context, run, check="chunked")
+    outcome = chunk_documents(run, run.sources())
+    recorder.record(outcome)
+    yield dg.MaterializeResult(asset_key="chunks")

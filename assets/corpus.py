@@ -1,0 +1,38 @@
+"""Corpus: what readers see. A document goes live whole, in one transaction."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from assets.partitions import document_partitions, one_batch_per_run
+from resources.batch import DocumentBatch
+from resources.corpus import CorpusResource
+from resources.recorder import Recorder
+from stemma.stages.corpus import publish_documents
+from stemma.stages.run import enter
+
+
+@dg.multi_asset(
+    name="corpus",
+    can_subset=True,
+    specs=[
+        dg.AssetSpec(
+            "corpus",
+            deps=["documents", "embeddings", "bm25_index"],
+            partitions_def=document_partitions,
+            group_name="corpus",
+            description="The published document: text, chunks, vectors and keyword entries of one version, visible all at once.",
+            kinds={"postgres"},
+        )
+    ],
+    check_specs=[dg.AssetCheckSpec("published", asset="corpus", partitions_def=document_partitions, description="The document is live.")],
+    backfill_policy=one_batch_per_run,
+)
+def corpus(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: CorpusResource) -> Iterator[dg.MaterializeResult]:
+    """Publish what is still wanted; then fail the run if any of its documents failed, so that the UI shows them."""
+    run = corpus.run(context, batch)
+    enter(run, "corpus")
+    recorder = Recorder(context, run, check="published")
+    outcome = publish_documents(run, run.sources())
+    recorder.record(outcome)
+    yield dg.MaterializeResult(asset_key="corpus")

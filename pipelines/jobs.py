@@ -1,0 +1,39 @@
+"""Jobs: the asset job that a claimed batch runs in, and the one that records wishes."""
+
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from resources.corpus import CorpusResource
+from stemma.library.reconcile import request_ingest
+
+ingest_batch = dg.define_asset_job(
+    "ingest_batch",
+    selection=dg.AssetSelection.assets("documents", "chunks", "contextualized_chunks", "embeddings", "bm25_index", "corpus"),
+    description="Take one batch of documents from their files to what readers see. Started by the sensor `reconcile`; "
+    "started here by hand, it takes the partition or range that you choose.",
+    executor_def=dg.in_process_executor,
+)
+
+
+class IngestDocuments(dg.Config):
+    """What to look at again. Empty: the whole library."""
+
+    partitions: list[str] = []  # noqa: RUF012 -- pydantic copies the default
+    """Partition keys of files or folders."""
+    force: bool = False
+    """Parse again even what is up to date."""
+
+
+@dg.op(name="request_ingest")
+def request_documents(context: dg.OpExecutionContext, config: IngestDocuments, corpus: CorpusResource) -> None:
+    """Record the wish; the sensor `reconcile` claims and launches within seconds."""
+    with corpus.installation.pool.connection() as connection:
+        wished = request_ingest(connection, paths=config.partitions or None, force=config.force, now=datetime.now(UTC))
+    context.log.info("the library is looked at now; %s documents are parsed again", wished)
+
+
+@dg.job(executor_def=dg.in_process_executor)
+def ingest_documents() -> None:
+    """Look at the library now, and bring everything stale up to date; `force` redoes what is up to date as well."""
+    request_documents()

@@ -1,0 +1,178 @@
+"""The recorder: per-partition events of a run that works on any set of partitions. Everything that touches Dagster's internals is here
+and in observations.py; tests/integration/pipelines fail when an upgrade changes what they rely on.
+
+Dagster runs carry one partition or one contiguous range. A batch run is tagged with its first partition, carries the others in
+`DocumentBatch`, and writes its own events; the engine's own event is switched off by a tag on the run in memory.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+from dagster._core.definitions.data_version import (
+    CODE_VERSION_TAG,
+    DATA_VERSION_IS_USER_PROVIDED_TAG,
+    DATA_VERSION_TAG,
+    extract_data_version_from_entry,
+    get_input_data_version_tag,
+    get_input_event_pointer_tag,
+)
+from dagster._core.events import (
+    AssetMaterializationPlannedData,
+    DagsterEvent,
+    DagsterEventBatchMetadata,
+    DagsterEventType,
+    generate_event_batch_id,
+)
+from dagster._core.storage.tags import EXTERNALLY_MANAGED_ASSETS_TAG
+
+from stemma.errors import DocumentError
+from stemma.library.claims import finish_unpublished
+from stemma.stages.run import Run, StageOutcome, now
+
+UNKNOWN_VERSION = "INITIAL"
+MARKDOWN = ("preview",)
+CHAIN = ("documents", "chunks", "contextualized_chunks", "embeddings", "bm25_index", "corpus")
+
+Pointers = Mapping[str | None, tuple[int, str]]
+"""Partition (None: unpartitioned) -> (id of the latest event, data version)."""
+
+
+class Recorder:
+    """Writes the events of one step. Make it before the inputs are read: it notes their versions."""
+
+    def __init__(self, context: dg.AssetExecutionContext, run: Run, *, check: str) -> None:
+        self._context, self._run, self._check = context, run, check
+        _pool_connections(context.instance)
+        context.run.tags[EXTERNALLY_MANAGED_ASSETS_TAG] = "true"
+        graph = context.op_execution_context.job_def.asset_layer.asset_graph
+        self._asset = graph.get(context.asset_key)
+        partitions = run_partitions(run)
+        self._inputs = {key: _latest(context.instance, key, partitions, graph.get(key)) for key in self._asset.parent_keys}
+        self._planned = _planned(context)
+        self._failed_before = failed_partitions(run)
+
+    def record(self, outcome: StageOutcome) -> None:
+        """Report what the stage made and what it refused. In the last step of a run with failures, fail the run: only then does the UI show them."""
+        self._materialized(outcome)
+        for partition, error in outcome.failures.items():
+            self._check_failed(partition, error)
+            self._plan(partition)
+        for partition in self._failed_before:
+            self._plan(partition)
+        self._pass_checks(outcome)
+        self._end()
+
+    def _materialized(self, outcome: StageOutcome) -> None:
+        step = self._context.op_execution_context._step_execution_context
+        batch_id = generate_event_batch_id()
+        for position, (partition, version) in enumerate(outcome.versions.items(), start=1):
+            tags = {
+                DATA_VERSION_TAG: version.data_version,
+                DATA_VERSION_IS_USER_PROVIDED_TAG: "true",
+                CODE_VERSION_TAG: self._asset.code_version or "",
+            }
+            for key, latest in self._inputs.items():
+                event_id, data_version = latest.get(partition) or latest.get(None) or (None, UNKNOWN_VERSION)
+                tags[get_input_data_version_tag(key)] = data_version
+                tags[get_input_event_pointer_tag(key)] = str(event_id) if event_id else "NULL"
+            materialization = dg.AssetMaterialization(
+                self._context.asset_key, partition=partition, metadata=_metadata(version.metadata), tags=tags
+            )
+            DagsterEvent.asset_materialization(
+                step, materialization, DagsterEventBatchMetadata(batch_id, position == len(outcome.versions))
+            )
+
+    def _check_failed(self, partition: str, error: DocumentError) -> None:
+        self._context.log_event(
+            dg.AssetCheckEvaluation(
+                self._context.asset_key, self._check, False, partition=partition, description=error.message,
+                metadata={"code": error.code, "source_path": error.source_path, "message": error.message},
+            )
+        )  # fmt: skip
+
+    def _pass_checks(self, outcome: StageOutcome) -> None:
+        """Checks are logged one by one, so only where a person would miss them: the planned partition, and those that failed last time."""
+        known = self._context.instance.event_log_storage.get_asset_check_partition_info(
+            [dg.AssetCheckKey(self._context.asset_key, self._check)]
+        )
+        failed_last = {info.partition_key for info in known if info.latest_execution_status.name == "FAILED"}
+        for partition in sorted((failed_last | self._planned) & outcome.versions.keys()):
+            self._context.log_event(dg.AssetCheckEvaluation(self._context.asset_key, self._check, True, partition=partition))
+
+    def _plan(self, partition: str) -> None:
+        """Dagster shows a partition as failed when a failed run planned it and did not materialize it."""
+        if partition in self._planned:
+            return
+        step_key = self._context.op_execution_context._step_execution_context.step.key
+        planned = AssetMaterializationPlannedData(self._context.asset_key, partition=partition)
+        event = DagsterEvent.build_asset_materialization_planned_event(self._context.job_name, step_key, planned)
+        self._context.instance.report_dagster_event(event, self._context.run_id)
+
+    def _end(self) -> None:
+        selected = {key.to_user_string() for key in self._context.run.asset_selection or ()} or set(CHAIN)
+        if self._context.asset_key.to_user_string() != max(selected & set(CHAIN), key=CHAIN.index):
+            return
+        with self._run.pool.connection() as connection:
+            finish_unpublished(connection, self._run.run_id, now=now())
+        if failed := failed_partitions(self._run):
+            raise dg.Failure(
+                f"{len(failed)} documents failed; everything else of the batch is done. Their checks say why.",
+                metadata={"failed": len(failed), "first": ", ".join(sorted(failed)[:10])},
+                allow_retries=False,
+            )
+
+
+def run_partitions(run: Run) -> list[str]:
+    """The partition keys of everything that the run ever held."""
+    with run.pool.connection() as connection:
+        rows = connection.execute(
+            "SELECT s.partition_key FROM attempts AS a JOIN sources AS s USING (source_id) WHERE a.run_id = %s ORDER BY 1", [run.run_id]
+        ).fetchall()
+    return [key for (key,) in rows]
+
+
+def failed_partitions(run: Run) -> set[str]:
+    """The partition keys of what failed in this run so far."""
+    with run.pool.connection() as connection:
+        rows = connection.execute(
+            "SELECT s.partition_key FROM attempts AS a JOIN sources AS s USING (source_id) WHERE a.run_id = %s AND a.state = 'failed'",
+            [run.run_id],
+        ).fetchall()
+    return {key for (key,) in rows}
+
+
+def _latest(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: list[str], asset: Any) -> Pointers:
+    if not asset.is_partitioned:
+        record = instance.get_latest_data_version_record(key, is_source=asset.is_external)
+        if record is None:
+            return {}
+        version = extract_data_version_from_entry(record.event_log_entry)
+        return {None: (record.storage_id, version.value if version else UNKNOWN_VERSION)}
+    kind = DagsterEventType.ASSET_OBSERVATION if asset.is_external else DagsterEventType.ASSET_MATERIALIZATION
+    storage = instance.event_log_storage
+    event_ids = storage.get_latest_storage_id_by_partition(key, kind, set(partitions))
+    tags = storage.get_latest_tags_by_partition(key, kind, [DATA_VERSION_TAG], partitions)
+    return {
+        partition: (event_id, tags.get(partition, {}).get(DATA_VERSION_TAG, UNKNOWN_VERSION)) for partition, event_id in event_ids.items()
+    }
+
+
+def _planned(context: dg.AssetExecutionContext) -> set[str]:
+    """What the engine planned when it made the run, read from the run's tags: `partition_keys` fails once the first key was deleted."""
+    tags = context.run.tags
+    if partition := tags.get("dagster/partition"):
+        return {partition}
+    return set(context.partition_keys)
+
+
+def _pool_connections(instance: dg.DagsterInstance) -> None:
+    """Runs open a connection per statement unless told otherwise; a pool makes events several times faster."""
+    storage = instance.event_log_storage
+    if not getattr(storage, "_stemma_pooled", False):
+        storage.optimize_for_webserver(statement_timeout=60_000, pool_recycle=3_600, max_overflow=4)
+        storage._stemma_pooled = True  # type: ignore[attr-defined]
+
+
+def _metadata(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: dg.MetadataValue.md(f"```text\n{value}\n```") if name in MARKDOWN else value for name, value in facts.items()}

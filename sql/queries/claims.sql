@@ -1,0 +1,210 @@
+-- name: claim_sources
+-- Open an attempt for each given source that has none; returns those that were opened.
+WITH wanted AS (
+    SELECT * FROM unnest(%(source_ids)s::uuid[], %(stages)s::text[], %(reasons)s::text[], %(versions)s::text[])
+                  AS w (source_id, from_stage, reason, version)
+), opened AS (
+    INSERT INTO attempts (source_id, attempt_number, batch_id, reason, wanted_version, from_stage, queued_at)
+    SELECT w.source_id, 1 + coalesce((SELECT max(a.attempt_number) FROM attempts AS a WHERE a.source_id = w.source_id), 0),
+           %(batch_id)s, w.reason, w.version, w.from_stage, %(now)s
+      FROM wanted AS w
+      JOIN sources AS s USING (source_id)
+     WHERE s.deletion_intent IS NULL AND s.presence <> 'missing'
+    ON CONFLICT DO NOTHING
+    RETURNING source_id
+)
+UPDATE sources AS s SET status = 'processing', stage = 'queued', updated_at = %(now)s
+  FROM opened WHERE s.source_id = opened.source_id
+RETURNING s.source_id;
+
+-- name: batches_to_request
+-- Claimed batches that no run has bound and that were never requested, or not since the given time; oldest first.
+SELECT a.batch_id, max(a.n_requests) AS n_requests, array_agg(s.partition_key ORDER BY s.partition_key) AS partitions,
+       array_agg(s.source_id ORDER BY s.partition_key) AS source_ids
+  FROM attempts AS a JOIN sources AS s USING (source_id)
+ WHERE a.state = 'queued' AND a.run_id IS NULL AND (a.requested_at IS NULL OR a.requested_at < %(requested_before)s)
+ GROUP BY a.batch_id
+ ORDER BY min(a.queued_at), a.batch_id;
+
+-- name: close_unclaimable
+-- Close claims of sources that vanished, are being deleted or were excluded while the batch waited for its run.
+WITH closed AS (
+    UPDATE attempts AS a SET state = 'abandoned', finished_at = %(now)s
+      FROM sources AS s
+     WHERE s.source_id = a.source_id AND a.state = 'queued' AND a.run_id IS NULL
+       AND (s.deletion_intent IS NOT NULL OR s.presence = 'missing')
+    RETURNING a.source_id
+)
+UPDATE sources AS s SET status = 'pending', stage = NULL, updated_at = %(now)s FROM closed WHERE s.source_id = closed.source_id;
+
+-- name: bind_batch
+-- The run's first act: it takes the batch, or finds that another run has.
+WITH bound AS (
+    UPDATE attempts SET run_id = %(run_id)s, state = 'running', stage = 'parsing', started_at = %(now)s
+     WHERE batch_id = %(batch_id)s AND run_id IS NULL AND state = 'queued'
+    RETURNING source_id
+)
+UPDATE sources AS s SET status = 'processing', stage = 'parsing', updated_at = %(now)s FROM bound WHERE s.source_id = bound.source_id;
+
+-- name: begin_publications
+-- A pending publication for every open attempt of the run that has none: made before any file is opened, so that a later reader has a higher id.
+WITH begun AS (
+    INSERT INTO publications (source_id, source_path, run_id, created_at)
+    SELECT s.source_id, s.source_path, a.run_id, %(now)s
+      FROM attempts AS a JOIN sources AS s USING (source_id)
+     WHERE a.run_id = %(run_id)s AND a.finished_at IS NULL AND a.publication_id IS NULL
+     ORDER BY s.source_id
+    RETURNING source_id, publication_id
+)
+UPDATE attempts AS a SET publication_id = begun.publication_id
+  FROM begun WHERE a.source_id = begun.source_id AND a.run_id = %(run_id)s AND a.finished_at IS NULL;
+
+-- name: open_sources
+-- The sources whose attempt this run still holds, with what its steps need of them; by partition key.
+SELECT s.source_id::text, s.partition_key, s.source_path, s.disk_path, s.kind, s.file_type, s.content_hash, s.excluded_hash,
+       s.file_created_at, s.file_modified_at, w.key AS workspace, a.publication_id, coalesce(p.first_original_index, 0) AS first_original_index,
+       coalesce(s.wanted_stage, '') AS wanted_stage,
+       (s.deletion_intent IS NULL AND s.presence <> 'missing' AND p.source_path = s.source_path) AS claimable
+  FROM attempts AS a
+  JOIN sources AS s USING (source_id)
+  JOIN workspaces AS w USING (workspace_id)
+  JOIN publications AS p ON p.publication_id = a.publication_id
+ WHERE a.run_id = %(run_id)s AND a.finished_at IS NULL
+ ORDER BY s.partition_key;
+
+-- name: enter_stage
+-- What a person sees of the run: its open documents are at this stage. Progress only rises.
+WITH moved AS (
+    UPDATE attempts SET stage = %(stage)s, progress = greatest(progress, %(progress)s)
+     WHERE run_id = %(run_id)s AND finished_at IS NULL
+    RETURNING source_id
+)
+UPDATE sources AS s SET stage = %(stage)s, updated_at = %(now)s FROM moved WHERE s.source_id = moved.source_id;
+
+-- name: fail_attempts
+-- Close attempts as failed; what was live stays live. A retryable failure is tried again after a wait that doubles, a few times.
+WITH failed AS (
+    SELECT * FROM unnest(%(source_ids)s::uuid[], %(codes)s::text[], %(messages)s::text[], %(retryable)s::boolean[])
+                  AS f (source_id, code, message, retryable)
+), closed AS (
+    UPDATE attempts AS a SET state = 'failed', stage = %(stage)s, error_code = f.code, error_message = f.message, finished_at = %(now)s
+      FROM failed AS f
+     WHERE a.source_id = f.source_id AND a.run_id = %(run_id)s AND a.finished_at IS NULL
+    RETURNING a.source_id, a.publication_id, a.wanted_version, f.code, f.message, f.retryable
+), abandoned AS (
+    UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
+      FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
+)
+UPDATE sources AS s
+   SET status = 'failed', stage = %(stage)s, error_code = c.code, error_message = c.message, wanted_stage = NULL, updated_at = %(now)s,
+       n_failures = s.n_failures + 1,
+       failed_version = CASE %(stage)s
+           WHEN 'parsing' THEN array_to_string((string_to_array(c.wanted_version, '|'))[1:2], '|')
+           WHEN 'chunking' THEN array_to_string((string_to_array(c.wanted_version, '|'))[1:3], '|')
+           WHEN 'contextualizing' THEN array_to_string((string_to_array(c.wanted_version, '|'))[1:4], '|')
+           ELSE c.wanted_version END,
+       retry_at = CASE WHEN c.retryable AND s.n_failures + 1 < %(max_attempts)s
+                       THEN %(now)s + make_interval(secs => %(backoff_s)s * 2 ^ s.n_failures) END
+  FROM closed AS c WHERE s.source_id = c.source_id
+RETURNING s.source_id;
+
+-- name: abandon_attempts
+-- Close attempts without a verdict: their work is out of date, and the next walk finds what is stale.
+WITH closed AS (
+    UPDATE attempts SET state = %(state)s, finished_at = %(now)s
+     WHERE source_id = ANY(%(source_ids)s::uuid[]) AND run_id = %(run_id)s AND finished_at IS NULL
+    RETURNING source_id, publication_id
+), abandoned AS (
+    UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
+      FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
+)
+UPDATE sources AS s
+   SET status = CASE WHEN EXISTS (SELECT FROM documents AS d WHERE d.source_id = s.source_id) THEN 'ready' ELSE 'pending' END,
+       stage = NULL, updated_at = %(now)s
+  FROM closed AS c WHERE s.source_id = c.source_id;
+
+-- name: bound_batches
+-- Batches that a run has bound and not finished, with the time of the binding; oldest first.
+SELECT batch_id, run_id, min(started_at) AS bound_at, count(*)::integer AS n_sources
+  FROM attempts
+ WHERE finished_at IS NULL AND run_id IS NOT NULL
+ GROUP BY batch_id, run_id
+ ORDER BY bound_at, batch_id;
+
+-- name: interrupt_run
+-- The run is dead: its publications are abandoned and its claims closed; they wait a little longer after each interruption in a row.
+WITH closed AS (
+    UPDATE attempts SET state = 'interrupted', finished_at = %(now)s
+     WHERE run_id = %(run_id)s AND finished_at IS NULL
+    RETURNING source_id, publication_id
+), abandoned AS (
+    UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
+      FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
+)
+UPDATE sources AS s
+   SET status = 'pending', stage = NULL, updated_at = %(now)s,
+       retry_at = %(now)s + make_interval(secs => %(backoff_s)s * least(100, 2 ^ (
+           SELECT count(*) FROM (
+               SELECT a.state FROM attempts AS a WHERE a.source_id = s.source_id AND a.finished_at IS NOT NULL
+                ORDER BY a.attempt_number DESC LIMIT 7) AS recent
+            WHERE recent.state = 'interrupted') - 1))
+  FROM closed AS c WHERE s.source_id = c.source_id;
+
+-- name: close_unlaunched
+-- A batch that was requested too often without a run: its sources wait, and say why.
+WITH closed AS (
+    UPDATE attempts SET state = 'launch_failed', finished_at = %(now)s, error_code = 'launch_failed', error_message = %(message)s
+     WHERE batch_id = %(batch_id)s AND run_id IS NULL AND finished_at IS NULL
+    RETURNING source_id
+)
+UPDATE sources AS s
+   SET status = 'failed', error_code = 'launch_failed', error_message = %(message)s, n_failures = s.n_failures + 1, updated_at = %(now)s,
+       failed_version = NULL, retry_at = %(now)s + make_interval(secs => %(backoff_s)s * 2 ^ least(s.n_failures, 6))
+  FROM closed AS c WHERE s.source_id = c.source_id;
+
+-- name: finish_unpublished
+-- The end of a run that was asked for some stages only: what it made is recorded, what it did not publish stays stale.
+WITH closed AS (
+    UPDATE attempts SET state = 'succeeded', progress = 1, finished_at = %(now)s
+     WHERE run_id = %(run_id)s AND finished_at IS NULL
+    RETURNING source_id, publication_id
+), abandoned AS (
+    UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
+      FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
+)
+UPDATE sources AS s
+   SET status = CASE WHEN EXISTS (SELECT FROM documents AS d WHERE d.source_id = s.source_id) THEN 'ready' ELSE 'pending' END,
+       stage = NULL, updated_at = %(now)s
+  FROM closed AS c WHERE s.source_id = c.source_id;
+
+-- name: count_calls
+-- Add calls that no cache answered to the attempts that needed them.
+UPDATE attempts AS a
+   SET n_parsed = a.n_parsed + c.parsed, n_contexts = a.n_contexts + c.contexts, n_embedded = a.n_embedded + c.embedded
+  FROM unnest(%(source_ids)s::uuid[], %(parsed)s::integer[], %(contexts)s::integer[], %(embedded)s::integer[])
+       AS c (source_id, parsed, contexts, embedded)
+ WHERE a.source_id = c.source_id AND a.run_id = %(run_id)s AND a.finished_at IS NULL;
+
+-- name: record_stages
+-- What a stage of each source was made from, by which recipe, with which result; only while this run holds the source.
+INSERT INTO stage_state (source_id, stage, input_version, fingerprint, output_hash, result_key, run_id, updated_at)
+SELECT r.source_id, %(stage)s, r.input_version, %(fingerprint)s, r.output_hash, r.result_key, %(run_id)s, %(now)s
+  FROM unnest(%(source_ids)s::uuid[], %(inputs)s::text[], %(outputs)s::text[], %(keys)s::text[])
+       AS r (source_id, input_version, output_hash, result_key)
+ WHERE EXISTS (SELECT FROM attempts AS a WHERE a.source_id = r.source_id AND a.run_id = %(run_id)s AND a.finished_at IS NULL)
+ON CONFLICT (source_id, stage) DO UPDATE
+   SET input_version = excluded.input_version, fingerprint = excluded.fingerprint, output_hash = excluded.output_hash,
+       result_key = excluded.result_key, run_id = excluded.run_id, updated_at = excluded.updated_at
+RETURNING source_id;
+
+-- name: record_hashes
+-- What the spool read: the hash, and the stat that can vouch for it (NULL where it cannot). Raises the clocks of the file beside it.
+UPDATE sources AS s
+   SET content_hash = h.content_hash, hashed_size = h.size, hashed_mtime_ns = h.mtime_ns, hashed_inode = h.inode, hashed_device = h.device,
+       hashed_at = %(now)s, file_created_at = h.created_at, file_modified_at = h.modified_at, updated_at = %(now)s,
+       excluded_hash = CASE WHEN s.excluded_hash = h.content_hash AND s.wanted_stage IS NULL THEN s.excluded_hash END
+  FROM unnest(%(source_ids)s::uuid[], %(hashes)s::text[], %(sizes)s::bigint[], %(mtimes)s::bigint[], %(inodes)s::numeric[],
+              %(devices)s::numeric[], %(created)s::timestamptz[], %(modified)s::timestamptz[])
+       AS h (source_id, content_hash, size, mtime_ns, inode, device, created_at, modified_at)
+ WHERE s.source_id = h.source_id
+   AND EXISTS (SELECT FROM attempts AS a WHERE a.source_id = h.source_id AND a.run_id = %(run_id)s AND a.finished_at IS NULL);

@@ -1,0 +1,282 @@
+"""Reconciling: one look at the library and at the runs, and what follows from it. Everything here may be repeated safely."""
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import UUID
+
+import polars as pl
+
+from sql import load_queries
+from stemma.library import claims
+from stemma.library.catalog import walk_library
+from stemma.library.deletion import delete_sources, pending_deletions
+from stemma.library.staleness import stale_sources
+from stemma.settings import Fingerprints, Settings
+from stemma.store.app_settings import read_note, write_note
+from stemma.store.locks import batch_lock_key, release_session_lock, try_session_lock
+from stemma.store.postgres import Connection, Pool
+from stemma.store.publications import mark_retired, publications_to_retire
+
+MAX_OPEN_BATCHES = 3
+"""Batches claimed at once: one that runs and two that wait, so that the queue never runs dry and little is claimed early."""
+
+REQUESTED_NOTE = "_reconcile_requested"
+LOOKED_NOTE = "_reconcile_looked"
+
+
+class Runs(Protocol):
+    """What reconciling asks of the orchestrator."""
+
+    def unfinished_batches(self, batch_ids: Collection[UUID]) -> set[UUID]:
+        """Those of the batches that have a run which has not ended."""
+        ...
+
+    def has_ended(self, run_id: str) -> bool:
+        """Whether the run is in a final state, or unknown."""
+        ...
+
+    def report_failed(self, run_id: str, message: str) -> None:
+        """Mark a run whose process is gone as failed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look found and did, and what the orchestrator is to do now."""
+
+    batches: tuple[claims.Batch, ...]
+    """To be requested, each as one run."""
+    retired_partitions: tuple[str, ...]
+    """Partition keys that belong to no source any more, for longer than the retention time."""
+    message: str
+    """One sentence for a person."""
+
+
+def reconcile(
+    pool: Pool, settings: Settings, wanted: Fingerprints, runs: Runs, *, remove_sparse: Callable[[Sequence[int]], None], now: datetime
+) -> Look:
+    """Look at the library and the runs once.
+
+    Closes what dead runs held, walks the library if a walk is due (within WALK_BUDGET_S), carries out deletions, retires
+    keyword entries, claims stale sources in batches and names the batches to request.
+    """
+    said: list[str] = []
+    with pool.connection() as connection:
+        if n_interrupted := close_dead_runs(connection, settings, runs, now=now):
+            said.append(f"{n_interrupted} documents of dead runs are tried again")
+        due = _walk_is_due(connection, settings, now=now)
+    if due:
+        walk = walk_library(pool, settings, budget_s=settings.walk_budget_s, now=now)
+        said.append(walk.message)
+    if n_deleted := _delete(pool, settings, remove_sparse, now=now):
+        said.append(f"{n_deleted} vanished or deleted documents were removed")
+    _retire(pool, settings, remove_sparse, now=now)
+    if due:
+        said += _claim(pool, settings, wanted, now=now)
+    with pool.connection() as connection:
+        batches = _requests(connection, settings, runs, now=now)
+        retired = connection.execute(
+            "SELECT partition_key FROM retired_partitions WHERE retired_at < %s ORDER BY partition_key LIMIT 1000",
+            [now - timedelta(seconds=settings.partition_retention_s)],
+        ).fetchall()
+    if batches:
+        said.append(f"{sum(len(batch.partitions) for batch in batches)} documents requested in {len(batches)} runs")
+    return Look(tuple(batches), tuple(key for (key,) in retired), "; ".join(said) or "nothing is due")
+
+
+def close_dead_runs(connection: Connection, settings: Settings, runs: Runs, *, now: datetime) -> int:
+    """Close what runs held whose lock is free: ended ones at once, others RUN_DEAD_S after they took their batch. Returns the sources."""
+    n_sources = 0
+    rows = connection.execute(load_queries("claims")["bound_batches"]).fetchall()
+    for batch_id, run_id, bound_at, _ in rows:
+        ended = runs.has_ended(run_id)
+        if not ended and bound_at > now - timedelta(seconds=settings.run_dead_s):
+            continue
+        key = batch_lock_key(batch_id)
+        if not try_session_lock(connection, key):
+            continue
+        try:
+            if not ended:
+                runs.report_failed(run_id, "its process is gone; Stemma closes what it held and tries again")
+            with connection.transaction():
+                n_sources += claims.interrupt_run(connection, run_id, settings, now=now)
+        finally:
+            release_session_lock(connection, key)
+    return n_sources
+
+
+def _walk_is_due(connection: Connection, settings: Settings, *, now: datetime) -> bool:
+    """A walk is going on, was asked for, or the interval has passed; or work is left from the last look and a batch is free."""
+    row = connection.execute(
+        "SELECT max(started_at), bool_or(state = 'walking') FROM scans WHERE library = %s", [str(settings.library)]
+    ).fetchone()
+    started_at, walking = row if row else (None, None)
+    if started_at is None or walking or started_at <= now - timedelta(seconds=settings.reconcile_interval_s):
+        return True
+    requested = read_note(connection, REQUESTED_NOTE)
+    if requested and datetime.fromisoformat(requested) > started_at:
+        return True
+    return _last_look(connection).remaining > 0 and _n_open_batches(connection) < MAX_OPEN_BATCHES
+
+
+@dataclass(frozen=True)
+class _LastLook:
+    at: datetime | None
+    remaining: int
+
+
+def _last_look(connection: Connection) -> _LastLook:
+    note = read_note(connection, LOOKED_NOTE)
+    if note is None:
+        return _LastLook(None, 0)
+    fields = json.loads(note)
+    return _LastLook(datetime.fromisoformat(fields["at"]), fields["remaining"])
+
+
+def _n_open_batches(connection: Connection) -> int:
+    row = connection.execute("SELECT count(DISTINCT batch_id) FROM attempts WHERE finished_at IS NULL").fetchone()
+    return row[0] if row else 0
+
+
+def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, now: datetime) -> list[str]:
+    with pool.connection() as connection:
+        stale = stale_sources(connection, settings, wanted, now=now)
+        ready = stale.filter("claimable")
+        claimed = 0
+        while not ready.is_empty() and _n_open_batches(connection) < MAX_OPEN_BATCHES:
+            batch = claims.claim_batch(connection, ready, settings, now=now)
+            taken = claims.first_batch(ready, settings).height
+            ready = ready.slice(taken)
+            claimed += taken if batch else 0
+        remaining = ready.height + stale.filter("settling").height
+        write_note(connection, LOOKED_NOTE, json.dumps({"at": now.isoformat(), "remaining": remaining}))
+    if not claimed:
+        return []
+    reasons = stale.filter("claimable").group_by("reason").len().sort("len", "reason", descending=[True, False])
+    return [f"{claimed} claimed (" + ", ".join(f"{count} {reason}" for reason, count in reasons.iter_rows()) + ")"]
+
+
+def _requests(connection: Connection, settings: Settings, runs: Runs, *, now: datetime) -> list[claims.Batch]:
+    due = claims.batches_to_request(connection, requested_before=now - timedelta(seconds=settings.launch_timeout_s), now=now)
+    waiting = runs.unfinished_batches([batch.batch_id for batch in due if batch.n_requests])
+    requested: list[claims.Batch] = []
+    for batch in due:
+        if batch.batch_id in waiting:
+            continue
+        if batch.n_requests >= claims.MAX_REQUESTS:
+            claims.close_unlaunched(connection, batch.batch_id, settings, now=now)
+            continue
+        claims.mark_requested(connection, batch.batch_id, now=now)
+        requested.append(batch)
+    return requested
+
+
+def _delete(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[int]], None], *, now: datetime) -> int:
+    with pool.connection() as connection:
+        pending = pending_deletions(connection)
+    if not pending:
+        return 0
+    delete_sources(pool, pending, remove_sparse, library=settings.library, now=now)
+    return len(pending)
+
+
+def _retire(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[int]], None], *, now: datetime) -> None:
+    with pool.connection() as connection:
+        due = publications_to_retire(connection, settings, now=now)
+    if due:
+        remove_sparse(due)
+        with pool.connection() as connection:
+            mark_retired(connection, due)
+
+
+def forget_retired(pool: Pool, partition_keys: Sequence[str]) -> None:
+    """The orchestrator has forgotten these partitions; a key that came back meanwhile is no longer retired and is not touched."""
+    with pool.connection() as connection:
+        connection.execute("DELETE FROM retired_partitions WHERE partition_key = ANY(%s)", [list(partition_keys)])
+
+
+def request_ingest(connection: Connection, *, paths: Sequence[str] | None, force: bool, now: datetime) -> int:
+    """Ask for a look at the library now; with `force`, wish the stage `documents` of the sources under the paths (None: all).
+
+    Args:
+        paths: source paths of files or folders; a folder stands for its subtree.
+    Returns:
+        The number of sources that were wished for; 0 without `force`.
+    """
+    write_note(connection, REQUESTED_NOTE, now.isoformat())
+    if not force:
+        return 0
+    return connection.execute(
+        """
+        UPDATE sources SET wanted_stage = 'documents', updated_at = %(now)s
+         WHERE deletion_intent IS NULL AND presence = 'present'
+           AND (%(paths)s::text[] IS NULL
+                OR EXISTS (SELECT FROM unnest(%(paths)s::text[]) AS p (path)
+                            WHERE source_path = path OR starts_with(source_path, path || '/') OR path = ''))
+        """,
+        {"paths": None if paths is None else list(paths), "now": now},
+    ).rowcount
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the work since some moment is."""
+
+    walk_complete: bool
+    """A walk that began since then is complete."""
+    n_open: int
+    """Attempts that are queued or running."""
+    n_remaining: int
+    """Stale sources that wait to be claimed."""
+    published: int
+    failed: int
+    runs: int
+    parse_calls: int
+    context_calls: int
+    embed_calls: int
+    seen: int
+    new: int
+    changed: int
+    vanished: int
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left to do for what was seen since then."""
+        return self.walk_complete and self.n_open == 0 and self.n_remaining == 0
+
+
+def progress(connection: Connection, since: datetime) -> Progress:
+    """What happened since that moment, by the walks that began and the attempts that ended or are open."""
+    walk = connection.execute(
+        """
+        SELECT count(*) FILTER (WHERE state = 'complete') > 0, coalesce(max(n_seen) FILTER (WHERE state = 'complete'), 0),
+               coalesce(sum(n_new), 0), coalesce(sum(n_changed), 0), coalesce(sum(n_vanished), 0)
+          FROM scans WHERE started_at >= %s
+        """,
+        [since],
+    ).fetchone()
+    attempts = connection.execute(
+        """
+        SELECT count(*) FILTER (WHERE finished_at IS NULL), count(*) FILTER (WHERE state = 'succeeded'),
+               count(*) FILTER (WHERE state IN ('failed', 'launch_failed')), count(DISTINCT run_id),
+               coalesce(sum(n_parsed), 0), coalesce(sum(n_contexts), 0), coalesce(sum(n_embedded), 0)
+          FROM attempts WHERE finished_at IS NULL OR finished_at >= %s
+        """,
+        [since],
+    ).fetchone()
+    assert walk is not None and attempts is not None
+    look = _last_look(connection)
+    fresh = look.at is not None and look.at >= since
+    complete, seen, new, changed, vanished = walk
+    n_open, published, failed, runs, parsed, contexts, embedded = attempts
+    return Progress(
+        complete and fresh, n_open, look.remaining, published, failed, runs, parsed, contexts, embedded, seen, new, changed, vanished
+    )
+
+
+def stale_summary(stale: pl.DataFrame) -> list[tuple[str, str, int]]:
+    """(stage, reason, number of sources) of a STALE_SCHEMA frame, most first."""
+    return list(stale.group_by("stage", "reason").len().sort("len", "stage", "reason", descending=[True, False, False]).iter_rows())

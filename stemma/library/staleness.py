@@ -1,0 +1,43 @@
+"""What is stale, from which stage on, and why: one query over what each stage was made from."""
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+import polars as pl
+from psycopg.rows import dict_row
+
+from sql import load_queries
+from stemma.library.files import RACY_WINDOW_NS
+from stemma.settings import Fingerprints, Settings
+from stemma.store.postgres import Connection
+
+STALE_SCHEMA = pl.Schema(
+    {
+        "source_id": pl.String,
+        "partition_key": pl.String,
+        "source_path": pl.String,
+        "size": pl.Int64,  # bytes, as last seen
+        "stage": pl.String,  # the first asset of the chain that differs
+        "reason": pl.String,
+        "version": pl.String,  # what an attempt from here would try
+        "claimable": pl.Boolean,  # present, not deleting, not excluded, settled, not waiting for a retry, not claimed
+        "settling": pl.Boolean,  # modified a moment ago: the next look takes it
+    }
+)
+
+
+def stale_sources(connection: Connection, settings: Settings, wanted: Fingerprints, *, now: datetime) -> pl.DataFrame:
+    """One row (STALE_SCHEMA) per source whose corpus is not what its file and the wanted recipes give, by path."""
+    now_ns = int(now.timestamp() * 1e9)
+    parameters = asdict(wanted) | {
+        "now": now,
+        "hash_before": now - timedelta(seconds=settings.full_hash_interval_s),
+        "now_ns": now_ns,
+        "settled_ns": now_ns - RACY_WINDOW_NS,
+    }
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(load_queries("staleness")["stale_sources"], parameters).fetchall()
+    frame = pl.DataFrame(rows, schema_overrides={"source_id": pl.Object}) if rows else pl.DataFrame(schema=STALE_SCHEMA)
+    return frame.with_columns(pl.Series("source_id", [str(row["source_id"]) for row in rows], dtype=pl.String)).select(
+        [pl.col(name).cast(kind) for name, kind in STALE_SCHEMA.items()]
+    )

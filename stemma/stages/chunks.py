@@ -1,0 +1,122 @@
+"""Chunks: the retrieval units of each document, addressed by exact offsets into its text."""
+
+import hashlib
+import json
+
+import polars as pl
+
+from stemma.chunking.chunk import chunk_document
+from stemma.chunking.frame import CHUNK_SCHEMA
+from stemma.chunking.tokenizer import minilm_token_counter
+from stemma.errors import DocumentError, InvalidChunks
+from stemma.library import claims
+from stemma.parsing.document import ParsedDocument
+from stemma.stages.run import Run, StageOutcome, Version, handed_over, now, partition_of, record, redo_without_input
+from stemma.store.lake import MissingObject
+from stemma.store.stage_results import StageResult, find_results, read_results, result_key, store_results
+
+CHUNK_FRAME = pl.Schema({"key": pl.String, **CHUNK_SCHEMA})
+
+
+def chunk_documents(run: Run, sources: pl.DataFrame) -> StageOutcome:
+    """Chunk what was not chunked before under this recipe.
+
+    The key of a result is the output hash of the document and the chunking fingerprint.
+    """
+    with run.pool.connection() as connection:
+        documents = handed_over(run, connection, sources, "documents")
+        redo_without_input(run, connection, [i for i in sources["source_id"] if i not in documents], "documents")
+        keys = {source_id: result_key(document.output_hash, run.wanted.chunking) for source_id, document in documents.items()}
+        forced = {keys[i] for i, wanted in sources.select("source_id", "wanted_stage").iter_rows() if wanted == "chunks" and i in keys}
+        found = find_results(connection, run.lake, "chunks", [key for key in keys.values() if key not in forced], now=now())
+    work = {keys[source_id]: document for source_id, document in documents.items() if keys[source_id] not in found}
+    try:
+        frames, broken = _chunk(run, work)
+    except MissingObject:
+        with run.pool.connection() as connection:
+            redo_without_input(run, connection, list(documents), "documents")
+        return StageOutcome({}, {})
+    paths = dict(sources.select("source_id", "source_path").iter_rows())
+    failures: dict[str, DocumentError] = {i: InvalidChunks(paths[i], broken[key]) for i, key in keys.items() if key in broken}
+    counts = {key: frame.height for key, frame in frames.items()}
+    stored = pl.concat(
+        [frame.with_columns(pl.lit(key).alias("key")).select("key", pl.exclude("key")) for key, frame in frames.items()]
+        or [CHUNK_FRAME.to_frame()]
+    )
+    with run.pool.connection() as connection:
+        outputs = {key: chunks_hash(frame) for key, frame in frames.items()}
+        results = found | store_results(connection, run.lake, "chunks", stored, outputs, fingerprint=run.wanted.chunking, now=now())
+        rows = {
+            source_id: (document.output_hash, results[keys[source_id]].output_hash, keys[source_id])
+            for source_id, document in documents.items()
+            if keys[source_id] in results
+        }
+        held = record(run, connection, "chunks", run.wanted.chunking, rows)
+        claims.fail_attempts(connection, run.run_id, "chunking", failures, run.settings, now=now())
+    partitions = partition_of(sources)
+    return StageOutcome(
+        {
+            partitions[source_id]: Version(output, {"reused": key in found} | ({"chunks": counts[key], "tokens": int(frames[key]["n_tokens"].sum())} if key in counts else {}))
+            for source_id, (_, output, key) in rows.items()
+            if source_id in held
+        },
+        {partitions[source_id]: error for source_id, error in failures.items()},
+    )  # fmt: skip
+
+
+def _chunk(run: Run, work: dict[str, StageResult]) -> tuple[dict[str, pl.DataFrame], dict[str, str]]:
+    """Key of the chunks -> frame (CHUNK_SCHEMA), and key -> the broken promise of those that must not be published."""
+    if not work:
+        return {}, {}
+    settings = run.settings
+    count_tokens = minilm_token_counter()
+    documents = read_results(run.lake, work.values(), ["document"])
+    text_of = dict(documents.unique("key").select("key", "document").iter_rows())
+    frames: dict[str, pl.DataFrame] = {}
+    broken: dict[str, str] = {}
+    for key, result in work.items():
+        if result.key not in text_of:
+            raise MissingObject(result.object)
+        document = ParsedDocument.from_json(text_of[result.key])
+        frame = chunk_document(
+            document,
+            strategy=settings.chunking_strategy,
+            size=settings.chunk_size,
+            overlap=settings.chunk_overlap,
+            count_tokens=count_tokens,
+        )
+        if problem := broken_promise(document.text, frame):
+            broken[key] = problem
+        else:
+            frames[key] = frame
+    return frames, broken
+
+
+def broken_promise(text: str, chunks: pl.DataFrame) -> str | None:
+    """The first promise that the chunks break, as a phrase, or None: exact offsets, order, dense indexes, nothing blank, nothing lost."""
+    covered, last = 0, -1
+    for index, (number, start, end, content) in enumerate(chunks.select("chunk_index", "char_start", "char_end", "content").iter_rows()):
+        if number != index:
+            return f"chunk {index} has the index {number}"
+        if text[start:end] != content:
+            return f"chunk {index} is not the text between {start} and {end}"
+        if start <= last:
+            return f"chunk {index} starts at {start}, not after {last}"
+        if not content.strip():
+            return f"chunk {index} is blank"
+        if start > covered and text[covered:start].strip(INVISIBLE):
+            return f"the text between {covered} and {start} is in no chunk"
+        covered, last = max(covered, end), start
+    return f"the text after {covered} is in no chunk" if text[covered:].strip(INVISIBLE) else None
+
+
+INVISIBLE = "".join(map(chr, (*range(9, 14), 32, 0x85, 0xA0, 0xAD, 0x1680, *range(0x2000, 0x2010), 0x2028, 0x2029, *range(0x202A, 0x2030), 0x205F, *range(0x2060, 0x2070), 0x3000, 0xFEFF)))  # fmt: skip
+"""Characters that show nothing: a chunk of them alone would be blank."""
+
+
+def chunks_hash(chunks: pl.DataFrame) -> str:
+    """sha256 (hex) over every column of a CHUNK_SCHEMA frame, row by row: the data version of the chunks."""
+    digest = hashlib.sha256()
+    for row in chunks.select(list(CHUNK_SCHEMA)).iter_rows():
+        digest.update(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    return digest.hexdigest()

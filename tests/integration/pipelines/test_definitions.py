@@ -1,0 +1,45 @@
+"""The definitions as a whole: a lost asset, dependency or check is a visible difference."""
+
+from pipelines.definitions import defs
+
+
+def test_the_asset_graph_is_the_one_of_the_design():
+    graph = defs.resolve_asset_graph()
+    found = {node.key.to_user_string(): sorted(key.to_user_string() for key in node.parent_keys) for node in graph.asset_nodes}
+    assert found == {
+        "source_files": [],
+        "parsing_settings": [],
+        "chunking_settings": [],
+        "contextualizing_settings": [],
+        "embedding_settings": [],
+        "bm25_settings": [],
+        "documents": ["parsing_settings", "source_files"],
+        "chunks": ["chunking_settings", "documents"],
+        "contextualized_chunks": ["chunks", "contextualizing_settings", "documents"],
+        "embeddings": ["contextualized_chunks", "embedding_settings"],
+        "bm25_index": ["bm25_settings", "contextualized_chunks"],
+        "corpus": ["bm25_index", "documents", "embeddings"],
+    }
+
+
+def test_every_layer_has_its_check_per_partition():
+    checks = {key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys}
+    assert checks == {
+        "documents:parsed",
+        "chunks:chunked",
+        "contextualized_chunks:contextualized",
+        "embeddings:embedded",
+        "bm25_index:indexed",
+        "corpus:published",
+    }
+
+
+def test_every_job_and_sensor_is_described():
+    repository = defs.get_repository_def()
+    named = [*(repository.get_job(name) for name in ("ingest_batch", "ingest_documents")), repository.get_sensor_def("reconcile")]
+    assert all(thing.description for thing in named)
+
+
+def test_no_check_blocks_the_batch():
+    graph = defs.resolve_asset_graph()
+    assert not any(graph.get_check_spec(key).blocking for key in graph.asset_check_keys)
