@@ -123,7 +123,8 @@ def _load(folder: Path, spec: EmbeddingSpec) -> _Loaded:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     model.eval()
-    found = (model.get_embedding_dimension(), model.max_seq_length or 0)
+    # The width of a vector it gives: what it says of itself is only what the configuration says.
+    found = (_forward(model, [tokenizer.encode("").ids or [0]]).shape[1], model.max_seq_length or 0)
     if found[0] != spec.dimension or found[1] < spec.max_tokens:
         raise EmbeddingModelUnavailable(
             f"{spec.model} is loaded with dimension {found[0]} and a window of {found[1]} tokens, "
