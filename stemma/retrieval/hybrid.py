@@ -26,7 +26,7 @@ def ranked_by_one(arm: Arm, ranking: pl.DataFrame, *, k: int) -> list[Ranked]:
     ]
 
 
-def ranked_by_fusion(rankings: Mapping[Arm, pl.DataFrame], weights: Mapping[Arm, float], *, fusion_k: int, k: int) -> list[Ranked]:
+def ranked_by_fusion(rankings: Mapping[Arm, pl.DataFrame], weights: Mapping[str, float], *, fusion_k: int, k: int) -> list[Ranked]:
     """The first k after fusion.
 
     Args:

@@ -1,0 +1,110 @@
+-- name: in_scope
+-- Condition on documents d, sources s and workspaces w: NULL restricts nothing, an empty array matches nothing; a folder stands for
+-- its subtree, compared as plain text up to a slash; what is being deleted is in no scope.
+s.deletion_intent IS NULL
+AND (%(workspaces)s::text[] IS NULL OR w.key = ANY (%(workspaces)s::text[]))
+AND (%(folders)s::text[] IS NULL
+     OR EXISTS (SELECT FROM unnest(%(folders)s::text[]) AS folder WHERE starts_with(d.source_path, folder || '/')))
+AND (%(documents)s::text[] IS NULL OR d.doc_id = ANY (%(documents)s::text[]) OR d.source_id::text = ANY (%(documents)s::text[]))
+AND (%(file_types)s::text[] IS NULL OR d.file_type = ANY (%(file_types)s::text[]))
+
+-- name: count_in_scope
+-- Live chunks in scope, from the counts that each document carries.
+SELECT coalesce(sum(d.n_chunks), 0)::bigint
+  FROM documents AS d
+  JOIN sources AS s ON s.source_id = d.source_id
+  JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+ WHERE {in_scope};
+
+-- name: nearest_exactly
+-- The chunks in scope nearest to the vector, by looking at all of them; MATERIALIZED keeps the planner off the HNSW index.
+-- A vector of zeros has no direction: its distance is NaN and it is near to nothing.
+WITH scoped AS MATERIALIZED (
+    SELECT v.publication_id, v.chunk_index, v.embedding <=> %(vector)s AS distance
+      FROM {vectors} AS v
+      JOIN documents AS d ON d.publication_id = v.publication_id
+      JOIN sources AS s ON s.source_id = d.source_id
+      JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+     WHERE {in_scope}
+)
+SELECT c.chunk_id, c.publication_id, 1 - scoped.distance AS score
+  FROM scoped
+  JOIN chunks AS c ON c.publication_id = scoped.publication_id AND c.chunk_index = scoped.chunk_index
+ WHERE scoped.distance <> 'NaN'
+ ORDER BY scoped.distance, c.chunk_id
+ LIMIT %(depth)s;
+
+-- name: nearest_by_hnsw
+-- The chunks in scope nearest to the vector, through the HNSW index where the planner finds it cheaper than sorting.
+SELECT c.chunk_id, c.publication_id, 1 - nearest.distance AS score
+  FROM (SELECT v.publication_id, v.chunk_index, v.embedding <=> %(vector)s AS distance
+          FROM {vectors} AS v
+          JOIN documents AS d ON d.publication_id = v.publication_id
+          JOIN sources AS s ON s.source_id = d.source_id
+          JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+         WHERE {in_scope}
+         ORDER BY v.embedding <=> %(vector)s
+         LIMIT %(depth)s) AS nearest
+  JOIN chunks AS c ON c.publication_id = nearest.publication_id AND c.chunk_index = nearest.chunk_index
+ WHERE nearest.distance <> 'NaN'
+ ORDER BY nearest.distance, c.chunk_id;
+
+-- name: live_entries
+-- Which entries of a keyword index, given in its order, are rows of this snapshot and in scope; the others are left out.
+SELECT c.chunk_id, c.publication_id, entry.score
+  FROM unnest(%(chunk_ids)s::text[], %(publication_ids)s::bigint[], %(scores)s::float8[])
+       WITH ORDINALITY AS entry (chunk_id, publication_id, score, place)
+  JOIN chunks AS c ON c.chunk_id = entry.chunk_id AND c.publication_id = entry.publication_id
+  JOIN documents AS d ON d.publication_id = c.publication_id
+  JOIN sources AS s ON s.source_id = d.source_id
+  JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+ WHERE {in_scope}
+ ORDER BY entry.place;
+
+-- name: has_entries
+-- Whether live publications have entries in this keyword index, as its writers recorded.
+SELECT EXISTS (SELECT FROM sparse_coverage AS c
+                 JOIN publications AS p ON p.publication_id = c.publication_id
+                WHERE c.sparse_index_id = %(sparse_index_id)s AND c.n_entries > 0 AND p.state = 'live');
+
+-- name: matching_text
+-- The chunks in scope that share a stem with the query, best first: what answers while the keyword index is away.
+-- Each lexeme is quoted, so nothing in the query is an operator.
+WITH asked AS (
+    SELECT string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery AS words
+      FROM unnest(to_tsvector('english', %(query)s))
+)
+SELECT c.chunk_id, c.publication_id, ts_rank(c.content_tsv, asked.words, 1)::float8 AS score
+  FROM asked
+  JOIN chunks AS c ON c.content_tsv @@ asked.words
+  JOIN documents AS d ON d.publication_id = c.publication_id
+  JOIN sources AS s ON s.source_id = d.source_id
+  JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+ WHERE {in_scope}
+ ORDER BY score DESC, c.chunk_id
+ LIMIT %(depth)s;
+
+-- name: hydrate
+-- Everything an answer shows of its chunks, in the order given.
+SELECT c.chunk_id, c.doc_id, d.source_id::text AS source_id, c.publication_id, d.source_path, w.key AS workspace, d.title, d.file_type,
+       c.content, c.context, c.char_start, c.char_end, c.start_line, c.end_line, c.page_start, c.page_end, c.section_path,
+       c.chunk_type, coalesce(c.metadata ->> 'extraction', d.extraction) AS extraction
+  FROM unnest(%(chunk_ids)s::text[], %(publication_ids)s::bigint[]) WITH ORDINALITY AS wanted (chunk_id, publication_id, place)
+  JOIN chunks AS c ON c.chunk_id = wanted.chunk_id AND c.publication_id = wanted.publication_id
+  JOIN documents AS d ON d.publication_id = c.publication_id
+  JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+ ORDER BY wanted.place;
+
+-- name: read_text
+-- The live text of a source.
+SELECT doc_id, text FROM documents WHERE source_id = %(source_id)s;
+
+-- name: read_chunks
+-- The live chunks of a source, in the order of the text.
+SELECT c.chunk_id, c.chunk_index, c.publication_id, c.content, c.context, c.contextualized_content, c.char_start, c.char_end, c.start_line,
+       c.end_line, c.page_start, c.page_end, c.section_path, c.chunk_type, c.n_tokens, c.text_hash,
+       coalesce(c.metadata ->> 'extraction', d.extraction) AS extraction
+  FROM documents AS d
+  JOIN chunks AS c ON c.publication_id = d.publication_id
+ WHERE d.source_id = %(source_id)s
+ ORDER BY c.chunk_index;

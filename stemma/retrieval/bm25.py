@@ -1,0 +1,56 @@
+"""The keyword arm: entries of the active keyword index that are live rows of the snapshot."""
+
+from collections.abc import Callable
+
+import polars as pl
+from psycopg import sql
+
+from sql import load_queries
+from stemma.lexical.index import HIT_SCHEMA, LexicalIndex, Scope
+from stemma.retrieval.scope import as_parameters
+from stemma.store.postgres import Connection
+
+GROWTH = 4  # each further look into the index asks for this many times as much
+
+
+def bm25_ranking(
+    connection: Connection, query: str, *, index: LexicalIndex, depth: int, scope: Scope, check: Callable[[], None] = lambda: None
+) -> pl.DataFrame:
+    """The first `depth` live chunks in scope by the engine's relevance: HIT_SCHEMA, ties by chunk_id.
+
+    The index also holds entries of versions that are not yet or no longer live. They are dropped, and the index is asked for more
+    until there are `depth` live ones or it has no more: always from the top, so that a commit between two looks can neither hide an
+    entry nor show it twice.
+
+    Args:
+        check: called before each look; raises to end the search.
+    """
+    asked = depth + depth // 2
+    while True:
+        check()
+        entries = index.search(query, k=asked, scope=scope)
+        live = _live(connection, entries, scope)
+        if live.height >= depth or entries.height < asked:
+            # Ranks within a score are ours, not the order in which the engine happens to hold its segments.
+            return live.sort("score", "chunk_id", descending=[True, False]).head(depth)
+        asked *= GROWTH
+
+
+def tsvector_ranking(connection: Connection, query: str, *, depth: int, scope: Scope) -> pl.DataFrame:
+    """The first `depth` live chunks in scope that share a stem with the query, by ts_rank: HIT_SCHEMA. Needs PostgreSQL alone."""
+    queries = load_queries("retrieval")
+    statement = sql.SQL(queries["matching_text"]).format(in_scope=sql.SQL(queries["in_scope"]))
+    found = connection.execute(statement, {"query": query, "depth": depth, **as_parameters(scope)}, prepare=False).fetchall()
+    return pl.DataFrame(found, schema=HIT_SCHEMA, orient="row")
+
+
+def _live(connection: Connection, entries: pl.DataFrame, scope: Scope) -> pl.DataFrame:
+    queries = load_queries("retrieval")
+    statement = sql.SQL(queries["live_entries"]).format(in_scope=sql.SQL(queries["in_scope"]))
+    parameters = {
+        "chunk_ids": entries["chunk_id"].to_list(),
+        "publication_ids": entries["publication_id"].to_list(),
+        "scores": entries["score"].to_list(),
+        **as_parameters(scope),
+    }
+    return pl.DataFrame(connection.execute(statement, parameters, prepare=False).fetchall(), schema=HIT_SCHEMA, orient="row")

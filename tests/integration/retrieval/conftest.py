@@ -1,0 +1,33 @@
+"""A corpus, and a search over it."""
+
+from collections.abc import Iterator
+
+import pytest
+from searchable_corpus import SearchableCorpus, open_corpus
+
+from stemma.lexical.index import Scope
+from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
+from stemma.retrieval.search import SearchRequest, search
+from stemma.store.postgres import open_pool
+
+
+@pytest.fixture
+def corpus(database_url, tmp_path) -> Iterator[SearchableCorpus]:
+    yield from open_corpus(database_url, tmp_path)
+
+
+@pytest.fixture
+def ask(corpus, database_url):
+    """search(query, …) over the corpus: keyword arguments `method`, `k`, those of Scope, and `lexical`, `embedder`, `settings`."""
+    pool = open_pool(database_url)
+    keywords = OpenKeywordIndexes(corpus.settings.home)
+
+    def run(query, *, method="hybrid", k=10, lexical=None, embedder=None, settings=None, **scope):
+        return search(
+            SearchRequest(query, method=method, k=k, scope=Scope(**scope)),
+            pool=pool, lexical=lexical or keywords, embedder=embedder or corpus.embedder, settings=settings or corpus.settings,
+        )  # fmt: skip
+
+    yield run
+    pool.close()
+    keywords.close()
