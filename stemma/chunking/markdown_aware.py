@@ -12,10 +12,10 @@ Without blocks the chunks are those of `recursive_character`.
 import re
 from itertools import pairwise
 
-from stemma.chunking.graphemes import next_visible
+from stemma.chunking.graphemes import is_boundary, next_visible
 from stemma.chunking.spans import ATOMIC, Span, typed_spans
 from stemma.chunking.windows import Breaks, Solid, windows
-from stemma.parsing.document import ParsedDocument
+from stemma.parsing.document import Block, ParsedDocument
 
 HARD_LIMIT = 4
 """Sizes up to which an atomic block stays whole."""
@@ -28,17 +28,22 @@ _LINE = re.compile(r"[^\n]+")
 def markdown_aware(document: ParsedDocument, *, size: int, overlap: int) -> list[Span]:
     """Chunks of at most `size` characters, or `HARD_LIMIT` times that around a block that is kept whole."""
     text = document.text
-    breaks = Breaks(text, _solids(document, size=size))
+    blocks = [block for block in document.blocks if _is_usable(text, block)]
+    breaks = Breaks(text, _solids(text, blocks, size=size))
     found: list[tuple[int, int]] = []
-    for start, end in _sections(document, size=size):
+    for start, end in _sections(text, blocks, size=size):
         found += windows(breaks, text, start, end, size=size, overlap=overlap)
     return typed_spans(document.blocks, found)
 
 
-def _sections(document: ParsedDocument, *, size: int) -> list[tuple[int, int]]:
+def _is_usable(text: str, block: Block) -> bool:
+    """Whether a cut may follow the block's edges: a parser that divides a grapheme cluster does not."""
+    return block.char_start < block.char_end and is_boundary(text, block.char_start) and is_boundary(text, block.char_end)
+
+
+def _sections(text: str, blocks: list[Block], *, size: int) -> list[tuple[int, int]]:
     """Stretches that cover the text, one per section, bare headings and tiny sections joined with what follows them."""
-    text = document.text
-    heading_ends = {block.char_start: block.char_end for block in document.blocks if block.kind == "heading"}
+    heading_ends = {block.char_start: block.char_end for block in blocks if block.kind == "heading"}
     edges = sorted({0, len(text), *heading_ends})
     joined: list[tuple[int, int]] = []
     bare = False  # whether the last of `joined` is headings alone
@@ -54,11 +59,10 @@ def _sections(document: ParsedDocument, *, size: int) -> list[tuple[int, int]]:
     return joined
 
 
-def _solids(document: ParsedDocument, *, size: int) -> list[Solid]:
+def _solids(text: str, blocks: list[Block], *, size: int) -> list[Solid]:
     """What is not cut: atomic blocks, the lines of those that are too long, and each heading with the beginning of its text."""
-    text = document.text
     solids: list[Solid] = []  # from the last to the first
-    for block in reversed(document.blocks):
+    for block in reversed(blocks):
         if block.kind in ATOMIC:
             if block.char_end - block.char_start <= HARD_LIMIT * size:
                 solids.append(Solid(block.char_start, block.char_end, HARD_LIMIT * size))
@@ -67,7 +71,7 @@ def _solids(document: ParsedDocument, *, size: int) -> list[Solid]:
                 solids += [Solid(start, end, size) for start, end in reversed(lines) if end - start <= size]
         elif block.kind == "heading":
             solids += _with_its_text(text, block.char_start, block.char_end, solids, size=size)
-    return [solid for solid in reversed(solids) if solid.char_start < solid.char_end]
+    return solids[::-1]
 
 
 def _with_its_text(text: str, start: int, end: int, solids: list[Solid], *, size: int) -> list[Solid]:

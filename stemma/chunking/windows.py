@@ -90,7 +90,7 @@ def windows(breaks: Breaks, text: str, start: int, end: int, *, size: int, overl
     found: list[tuple[int, int]] = []
     done = start  # everything visible before it lies in a window
     while (visible := next_visible(text, done, end)) is not None:
-        cluster_start = boundary_before(text, visible, lowest=done)
+        cluster_start = boundary_before(text, visible, lowest=max(done, visible + 1 - size))
         cluster_end = boundary_after(text, visible + 1, highest=min(end, cluster_start + size))
         window_start = _window_start(breaks, text, found, done, (cluster_start, cluster_end), size=size, overlap=overlap)
         cut = _cut(breaks, text, window_start, (cluster_start, cluster_end), end, size=size)

@@ -3,7 +3,10 @@
 Nothing else enters, so an edit elsewhere in the document changes no chunk's context.
 """
 
+import re
 from collections.abc import Sequence
+
+from stemma.chunking.graphemes import boundary_before, next_visible
 
 MAX_CONTEXT_CHARS = 300
 """Longest context: about a third of the embedding model's window, so that the chunk itself keeps the greater weight."""
@@ -12,6 +15,7 @@ MAX_PART_CHARS = 120
 
 _SEPARATOR = " > "
 _ELLIPSIS = "…"
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def structural(title: str | None, section_path: Sequence[str]) -> str | None:
@@ -43,12 +47,12 @@ def _length(parts: list[str]) -> int:
 
 
 def _one_line(words: str) -> str:
-    """Without NUL and other controls, every stretch of white space one space."""
-    return " ".join("".join(character if character.isprintable() else " " for character in words).split())
+    """Without NUL and other controls, every stretch of white space one space; empty when nothing in it is visible."""
+    return " ".join(_CONTROLS.sub(" ", words).split()) if next_visible(words, 0, len(words)) is not None else ""
 
 
 def _clip(words: str) -> str:
     if len(words) <= MAX_PART_CHARS:
         return words
-    head = words[: MAX_PART_CHARS - len(_ELLIPSIS)]
+    head = words[: boundary_before(words, MAX_PART_CHARS - len(_ELLIPSIS), lowest=1)]
     return (head.rpartition(" ")[0] or head) + _ELLIPSIS

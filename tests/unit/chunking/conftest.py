@@ -1,0 +1,28 @@
+"""What the tests of chunking share: documents built by hand, and the shared checks that know nothing of this code."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def oracles(shared: Path) -> ModuleType:
+    """`check_chunks` and `grapheme_cut` of the shared cases."""
+    spec = importlib.util.spec_from_file_location("case_oracles", shared / "cases" / "oracles.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def count_words():
+    """A token counter that needs no model."""
+
+    def count(texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    return count

@@ -1,0 +1,130 @@
+"""Promises of every strategy, held against random texts of mixed scripts with random blocks."""
+
+import unicodedata
+
+import polars as pl
+import pytest
+import regex
+from chunked_documents import documents, plain, sizes, texts
+from hypothesis import given
+
+from stemma.chunking.chunk import chunk_document
+from stemma.chunking.graphemes import next_visible
+from stemma.chunking.markdown_aware import HARD_LIMIT
+from stemma.chunking.promises import broken_promises
+from stemma.chunking.spans import ATOMIC
+from stemma.chunking.strategies import STRATEGIES
+from stemma.parsing.document import ParsedDocument
+
+STRATEGY_NAMES = sorted(STRATEGIES)
+every_strategy = pytest.mark.parametrize("strategy", STRATEGY_NAMES)
+
+
+def chunks_of(document: ParsedDocument, strategy: str, pair: tuple[int, int]) -> pl.DataFrame:
+    size, overlap = pair
+    return chunk_document(document, strategy=strategy, size=size, overlap=overlap, count_tokens=lambda contents: [0] * len(contents))
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_offsets_are_exact_starts_increase_and_nothing_visible_is_lost(strategy, document, pair):
+    assert broken_promises(document.text, chunks_of(document, strategy, pair)) == []
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_the_shared_checks_find_no_problem(strategy, oracles, document, pair):
+    spans = chunks_of(document, strategy, pair).select("char_start", "char_end", "content").rows()
+
+    def is_blank(gap: str) -> bool:
+        return next_visible(gap, 0, len(gap)) is None
+
+    assert oracles.check_chunks(document.text, spans, max_chunks=len(document.text), allow_gap=is_blank) == []
+
+
+@given(text=texts, pair=sizes())
+def test_no_chunk_of_plain_text_is_longer_than_the_size(text, pair):
+    assert all(len(content) <= pair[0] for content in chunks_of(plain(text), "markdown_aware", pair)["content"])
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_only_an_atomic_block_that_is_whole_makes_a_chunk_longer_than_the_size(strategy, document, pair):
+    for row in chunks_of(document, strategy, pair).iter_rows(named=True):
+        length = row["char_end"] - row["char_start"]
+        whole = [
+            block
+            for block in document.blocks
+            if block.kind in ATOMIC
+            and row["char_start"] <= block.char_end - len(document.text[block.char_start : block.char_end].lstrip())
+            and row["char_end"] >= block.char_start + len(document.text[block.char_start : block.char_end].rstrip())
+        ]
+        assert length <= pair[0] or (strategy == "markdown_aware" and whole and length <= HARD_LIMIT * pair[0])
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_a_cut_falls_inside_a_grapheme_cluster_only_where_the_cluster_exceeds_the_size(strategy, oracles, document, pair):
+    text = document.text
+    stretches = [match.span() for match in regex.finditer(r"[\s\S][\p{M}\u200c\u200d]*(?:(?<=\u200d)\X|\X)?", text)]
+    longest = max((end - start for start, end in stretches), default=0)
+    if longest > pair[0]:
+        return
+    for char_start, char_end in chunks_of(document, strategy, pair).select("char_start", "char_end").iter_rows():
+        assert not oracles.grapheme_cut(text, char_start)
+        assert not oracles.grapheme_cut(text, char_end)
+
+
+@every_strategy
+@given(text=texts, pair=sizes())
+def test_clusters_of_the_standard_stay_whole(strategy, text, pair):
+    boundaries = {0, *(match.end() for match in regex.finditer(r"\X", text))}
+    longest = max((len(cluster) for cluster in regex.findall(r"\X", text)), default=0)
+    if 2 * longest > pair[0]:
+        return
+    for char_start, char_end in chunks_of(plain(text), strategy, pair).select("char_start", "char_end").iter_rows():
+        assert char_start in boundaries and char_end in boundaries
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_a_chunk_reaches_back_at_most_the_overlap(strategy, document, pair):
+    chunks = chunks_of(document, strategy, pair)
+    reach = (chunks["char_end"].shift(1) - chunks["char_start"]).drop_nulls()
+    assert (reach <= pair[1]).all()
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_ends_increase_so_every_chunk_adds_text(strategy, document, pair):
+    assert (chunks_of(document, strategy, pair)["char_end"].diff().drop_nulls() > 0).all()
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_no_chunk_begins_or_ends_with_white_space_that_could_be_left_out(strategy, document, pair):
+    for content in chunks_of(document, strategy, pair)["content"]:
+        # A mark that combines with a space keeps it.
+        assert not content[0].isspace() or unicodedata.category(content[1])[0] in "MC"
+        assert not content[-1].isspace()
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_chunking_twice_gives_the_same(strategy, document, pair):
+    assert chunks_of(document, strategy, pair).equals(chunks_of(document, strategy, pair))
+
+
+@given(text=texts, pair=sizes())
+def test_without_blocks_both_strategies_agree(text, pair):
+    assert chunks_of(plain(text), "markdown_aware", pair).equals(chunks_of(plain(text), "recursive_character", pair))
+
+
+@every_strategy
+@given(document=documents(), pair=sizes())
+def test_lines_are_those_of_the_first_and_the_last_character(strategy, document, pair):
+    text = document.text
+    rows = chunks_of(document, strategy, pair).select("char_start", "char_end", "start_line", "end_line").iter_rows()
+    for char_start, char_end, start_line, end_line in rows:
+        assert start_line == text.count("\n", 0, char_start) + 1
+        assert end_line == text.count("\n", 0, char_end - 1) + 1
