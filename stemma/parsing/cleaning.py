@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # PostgreSQL holds no NUL, UTF-8 no half of a surrogate pair
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Cs", "Zl", "Zp", "Zs"})
@@ -25,9 +26,9 @@ def clean_metadata(value: Any) -> Any:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):
-        return {clean_text(str(key)): clean_metadata(inner) for key, inner in value.items()}
+        return {clean_text(str(key)): clean_metadata(inner) for key, inner in cast(dict[Any, Any], value).items()}
     if isinstance(value, list | tuple):
-        return [clean_metadata(inner) for inner in value]
+        return [clean_metadata(inner) for inner in cast(Iterable[Any], value)]
     return value
 
 
@@ -39,8 +40,8 @@ def is_visible(text: str) -> bool:
 
 
 _RUBBISH_TITLE = re.compile(
-    r"(microsoft (word|powerpoint|excel) - .*|(untitled|unbenannt|sans titre|no title|slide|document|presentation|dokument|präsentation|"
-    r"powerpoint[- ]?(presentation|präsentation)?|title|new document|blank)[\s_-]*\d*|[^\s]+\.(docx?|pptx?|xlsx?|pdf|indd|qxd|tex|dvi|ps|html?|jpe?g|png|tiff?))",
+    r"(microsoft (word|powerpoint|excel) - .*|(untitled( \w+)?|unbenannt|sans titre|no title|slide|document|presentation|dokument|präsentation|"
+    r"powerpoint[- ]?(presentation|präsentation)?|title|new document|blank)[\s_-]*\d*|.*\S\.(docx?|pptx?|xlsx?|pdf|indd|qxd|tex|dvi|ps|html?|jpe?g|png|tiff?))",
     re.IGNORECASE,
 )
 

@@ -13,7 +13,30 @@ from stemma.parsing.tables import markdown_table
 
 # Deleted and moved-away text, field codes, comments' anchors, what Word shows only in place of something else.
 _LEFT_OUT = frozenset(
-    ["del", "moveFrom", "delText", "delInstrText", "instrText", "pPr", "rPr", "sectPr", "tblPr", "tblGrid", "trPr", "tcPr", "sdtPr", "sdtEndPr", "commentRangeStart", "commentReference", "Fallback", "rt", "fldData", "proofErr", "bookmarkStart", "bookmarkEnd"]
+    [
+        "del",
+        "moveFrom",
+        "delText",
+        "delInstrText",
+        "instrText",
+        "pPr",
+        "rPr",
+        "sectPr",
+        "tblPr",
+        "tblGrid",
+        "trPr",
+        "tcPr",
+        "sdtPr",
+        "sdtEndPr",
+        "commentRangeStart",
+        "commentReference",
+        "Fallback",
+        "rt",
+        "fldData",
+        "proofErr",
+        "bookmarkStart",
+        "bookmarkEnd",
+    ]
 )
 _MAX_DEPTH = 200  # of nested tables, text boxes and controls; Word allows far fewer
 _NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes"}
@@ -128,7 +151,7 @@ class _Reader:
         level = attribute(outline, "val") if outline is not None else None
         return _Style(int(level) + 1) if level is not None and level.isdigit() and int(level) < 6 else style
 
-    def _inline(self, parent: Element, inline: _Inline, depth: int) -> None:
+    def _inline(self, parent: Element, inline: _Inline, depth: int) -> None:  # noqa: PLR0912 - one case per element
         if depth > _MAX_DEPTH:
             raise self._source.corrupt("its content is nested too deeply")
         for element in parent:

@@ -114,7 +114,7 @@ def _known(name: str) -> str | None:
 
 def _decodes_text(encoding: str) -> bool:
     try:
-        return isinstance(b"a".decode(encoding), str)
+        return b"a".decode(encoding) != ""
     except (LookupError, ValueError, TypeError):
         return False
 

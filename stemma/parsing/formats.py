@@ -123,21 +123,24 @@ def parser_versions() -> dict[str, str]:
 
 def _by_bytes(head: bytes, extension: str) -> str | None:
     by_extension = EXTENSIONS.get(extension)
-    if b"%PDF-" in head[:1024] and by_extension not in _TEXT_FORMATS - {"text"}:
-        return "pdf"  # the standard lets junk stand before it
-    if head.startswith(_IMAGES) or (head.startswith(b"RIFF") and head[8:12] == b"WEBP") or _is_bitmap(head):
-        return "image"
-    if head.startswith(_OLE):
-        return "ole"
+    if signed := _by_signature(head, by_extension):
+        return signed
     if head.startswith(b"PK\x03\x04"):
         return _office(head, by_extension)
     if head.startswith(_UNREAD) or extension in _NOT_YET:
         return None
-    if by_extension:
+    if by_extension or not looks_like_text(head):
         return by_extension
-    if not looks_like_text(head):
-        return None
     return "html" if _HTML.match(head) else "text"
+
+
+def _by_signature(head: bytes, by_extension: str | None) -> str | None:
+    """The format whose signature the bytes bear, whatever the extension says."""
+    if b"%PDF-" in head[:1024] and by_extension not in _TEXT_FORMATS - {"text"}:
+        return "pdf"  # the standard lets junk stand before it
+    if head.startswith(_IMAGES) or (head.startswith(b"RIFF") and head[8:12] == b"WEBP") or _is_bitmap(head):
+        return "image"
+    return "ole" if head.startswith(_OLE) else None
 
 
 def _office(head: bytes, by_extension: str | None) -> str | None:

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator
-
-from lxml import etree
-from lxml.html import HtmlElement, HTMLParser
+from importlib import import_module
+from typing import Any
 
 from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.document import BlockKind
@@ -12,12 +11,18 @@ from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.plain import encoding_metadata, read_text
 from stemma.parsing.tables import markdown_table
 
-_UNSEEN = frozenset(
-    ["head", "script", "style", "template", "noscript", "iframe", "object", "embed", "applet", "audio", "video", "canvas", "svg", "math", "select", "datalist", "nav", "frameset"]
-)
-_BLOCKS = frozenset(
-    ["address", "article", "aside", "blockquote", "body", "center", "caption", "dd", "details", "dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"]
-)
+etree: Any = import_module("lxml.etree")  # ships no types
+HtmlElement = Any
+
+_UNSEEN = frozenset({
+    "head", "script", "style", "template", "noscript", "iframe", "object", "embed", "applet", "audio", "video", "canvas", "svg", "math",
+    "select", "datalist", "nav", "frameset",
+})  # fmt: skip
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "center", "caption", "dd", "details", "dialog", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main",
+    "menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+})  # fmt: skip
 _HEADING = re.compile(r"h([1-6])")
 _DOCTYPE_SUBSET = re.compile(r"(<!DOCTYPE[^>\[]{0,500})\[[^\]]{0,100000}\]\s*>", re.IGNORECASE)  # XML's; HTML would show its end
 _HIDING_STYLE = re.compile(r"(display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
@@ -39,7 +44,7 @@ def parse_html(source: Source) -> Draft:
 
 def html_tree(text: str) -> HtmlElement | None:
     """The element tree of cleaned text, mended as browsers mend it; None when there is none."""
-    parser = HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
     if not text.strip():
         return None
     try:

@@ -1,11 +1,15 @@
 """Images: one page each (a TIFF may have several), whose text is recognised."""
 
 import warnings
+from typing import TYPE_CHECKING
 
 from stemma.errors import DocumentTooLarge
 from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.layout import paragraphs
 from stemma.parsing.ocr import MAX_OCR_PIXELS, recognise
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
 
 MAX_PIXELS = 120_000_000  # decoded, three bytes each; a few KB of PNG can claim any number
 
@@ -50,15 +54,16 @@ def _wants_ocr(source: Source, page: int) -> bool:
     return source.options.ocr_engine != "none" and page <= source.options.ocr_max_pages
 
 
-def _page_text(source: Source, image: "object") -> list[str]:
+def _page_text(source: Source, image: "PillowImage") -> list[str]:
     from PIL import Image, ImageOps
 
-    assert isinstance(image, Image.Image)
     n_pixels = image.width * image.height
     if n_pixels > MAX_PIXELS:
         raise DocumentTooLarge(source.source_path, f"the image has {n_pixels // 1_000_000} megapixels, over {MAX_PIXELS // 1_000_000}")
     if n_pixels > MAX_OCR_PIXELS:
         image.draft("RGB", (4_000, 4_000))  # JPEG decodes to a smaller size at once
+    if image.mode == "1":
+        image = image.convert("L")  # black and white cannot be averaged
     factor = max(1, int((image.width * image.height / MAX_OCR_PIXELS) ** 0.5 + 0.999))
     upright = ImageOps.exif_transpose(image.reduce(factor) if factor > 1 and image.mode != "P" else image)
     if "A" in upright.getbands() or "transparency" in upright.info:

@@ -1,5 +1,8 @@
 """Files in Microsoft's older container (OLE2): encrypted Office files, and the formats before 2007, which are not read."""
 
+from importlib import import_module
+from typing import Any
+
 from stemma.errors import EncryptedDocument, UnsupportedFormat
 from stemma.parsing.draft import Draft, Source
 
@@ -19,8 +22,7 @@ def refuse_ole(source: Source) -> Draft:
         UnsupportedFormat: any other file of this kind.
         CorruptDocument: the container is damaged, or is none.
     """
-    import olefile
-
+    olefile: Any = import_module("olefile")  # its types claim that it takes no path
     try:
         with olefile.OleFileIO(source.path) as container:
             streams = {"/".join(path) for path in container.listdir()}

@@ -4,20 +4,29 @@ import posixpath
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import IO, Any
 from urllib.parse import unquote
 
-from lxml import etree
-
 from stemma.errors import EncryptedDocument
 from stemma.parsing.draft import Source
+
+etree: Any = import_module("lxml.etree")  # ships no types
 
 MAX_PART_BYTES = 1_000_000_000  # unpacked; a zip of a few KB can claim any size
 
 Element = Any
 """An lxml element. Names are compared without namespace: strict and transitional files differ in nothing else we read."""
 
-_FAILURES = (zipfile.BadZipFile, etree.XMLSyntaxError, EOFError, OSError, NotImplementedError, UnicodeDecodeError, RuntimeError)
+_FAILURES: tuple[type[Exception], ...] = (
+    zipfile.BadZipFile,
+    etree.XMLSyntaxError,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    UnicodeDecodeError,
+    RuntimeError,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,17 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
-
-import pypdfium2
-import pypdfium2.raw as pdfium
 
 from stemma.errors import EncryptedDocument
 from stemma.parsing.cleaning import clean_line, clean_text, is_visible, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.layout import SOFT_HYPHEN, Line, Paragraph, hyphenated_words, paragraphs, upright
 from stemma.parsing.ocr import MAX_OCR_PIXELS, recognise
+
+pypdfium2: Any = import_module("pypdfium2")  # ships no types
+pdfium: Any = import_module("pypdfium2.raw")
 
 OCR_DPI = 200
 MIN_OCR_DPI = 50  # a page so large that it would be rendered coarser has no legible text
@@ -69,7 +70,7 @@ def parse_pdf(source: Source) -> Draft:
 _METADATA = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "Producer": "producer"}
 
 
-def _open(source: Source) -> pypdfium2.PdfDocument:
+def _open(source: Source) -> Any:
     try:
         return pypdfium2.PdfDocument(source.path)
     except pypdfium2.PdfiumError as error:
@@ -78,7 +79,7 @@ def _open(source: Source) -> pypdfium2.PdfDocument:
         raise source.corrupt("it is no PDF that can be read") from error
 
 
-def _read_pages(source: Source, document: pypdfium2.PdfDocument) -> list[_PageText]:
+def _read_pages(source: Source, document: Any) -> list[_PageText]:
     pages: list[_PageText] = []
     n_chars = n_recognised = 0
     for index in range(len(document)):
@@ -101,7 +102,7 @@ def _read_pages(source: Source, document: pypdfium2.PdfDocument) -> list[_PageTe
     return pages
 
 
-def _text_lines(page: pypdfium2.PdfPage) -> list[Line]:
+def _text_lines(page: Any) -> list[Line]:
     """The lines of the text layer in pdfium's order, which follows the order of drawing within columns."""
     text_page = page.get_textpage()
     place = _Placement(page, text_page)
@@ -142,7 +143,7 @@ def _readable(text: str) -> str:
 class _Placement:
     """Where characters stand on the upright page."""
 
-    def __init__(self, page: pypdfium2.PdfPage, text_page: Any) -> None:
+    def __init__(self, page: Any, text_page: Any) -> None:
         self._raw = text_page.raw
         self._rotation = page.get_rotation()
 
@@ -177,7 +178,7 @@ class _Placement:
         return rect.left, rect.right, rect.bottom, rect.top
 
 
-def _rendered(page: pypdfium2.PdfPage) -> Any | None:
+def _rendered(page: Any) -> Any | None:
     """The page as an image for recognition; None when nothing is drawn on it or it is too large to be legible."""
     if pdfium.FPDFPage_CountObjects(page.raw) <= 0:
         return None

@@ -109,10 +109,11 @@ class _Slide:
         if title is not None:
             self._builder.add(clean_line(" ".join(_paragraphs(title))), "caption")
         series = [element for element in chart.iter() if local_name(element) == "ser"] if chart is not None else []
+        columns: list[tuple[dict[int, str], dict[int, str], dict[int, str]]]
         columns = [(_points(child(ser, "cat")), _points(child(ser, "val")), _points(child(ser, "tx"))) for ser in series]
         if columns:
-            categories = next((categories for categories, _, _ in columns if categories), {})
-            keys = sorted(set(categories).union(*(values for _, values, _ in columns)))
+            categories = next((points for points, _, _ in columns if points), dict[int, str]())
+            keys = sorted({*categories, *(key for _, values, _ in columns for key in values)})
             header = ["", *(" ".join(name.values()) for _, _, name in columns)]
             rows = [[categories.get(key, ""), *(values.get(key, "") for _, values, _ in columns)] for key in keys]
             self._builder.add(markdown_table([header, *rows]), "table")

@@ -8,7 +8,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -110,7 +110,7 @@ def _hashed(disk_path: bytes, *, source_path: str, max_bytes: int | None, target
 
 
 @contextmanager
-def _opened(disk_path: bytes, source_path: str) -> Iterator[int]:
+def _opened(disk_path: bytes, source_path: str) -> Generator[int, None, None]:
     try:
         # O_NONBLOCK: opening a pipe without a writer would wait for ever.
         descriptor = os.open(disk_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

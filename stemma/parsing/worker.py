@@ -53,7 +53,9 @@ def main() -> None:
 
 
 def _answer(job: dict[str, Any]) -> dict[str, Any]:
-    format = Format(**{**job["format"], "libraries": tuple(job["format"]["libraries"])})
+    fields: dict[str, Any] = dict(job["format"])
+    fields["libraries"] = tuple(fields["libraries"])  # JSON has lists
+    format = Format(**fields)
     path = Path(os.fsdecode(bytes.fromhex(job["path"])))
     try:
         document = parse_file(path, source_path=job["source_path"], format=format, options=ParsingOptions(**job["options"]))

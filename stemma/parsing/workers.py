@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -34,7 +35,7 @@ class ParseJob:
     path: Path
     source_path: str
     format: Format
-    options: ParsingOptions = ParsingOptions()
+    options: ParsingOptions = field(default_factory=ParsingOptions)
 
 
 class ParserPool:
@@ -88,6 +89,7 @@ class ParserPool:
             for worker in self._workers:
                 if worker.job is not None:
                     worker.kill()
+                    worker.job = None
 
 
 def _ready(workers: list["_Worker"]) -> list["_Worker"]:
@@ -159,11 +161,9 @@ class _Worker:
     def stop(self) -> None:
         """End an idle process by closing its stdin; one that does not go within two seconds, or works, is killed."""
         if self._process is not None and self.job is None and self._process.stdin is not None:
-            try:
+            with suppress(subprocess.TimeoutExpired, BrokenPipeError):
                 self._process.stdin.close()
                 self._process.wait(timeout=2)
-            except (subprocess.TimeoutExpired, BrokenPipeError):
-                pass
         self.kill()
 
     def kill(self) -> None:
@@ -176,9 +176,6 @@ class _Worker:
                     _close_quietly(stream)
         self._process, self.closed, self._n_jobs = None, False, 0
         self._received.clear()
-        if self.job is None:
-            return
-        self.job = self.job  # the caller answers it
 
     def _start(self) -> None:
         self._process = subprocess.Popen(
@@ -240,7 +237,5 @@ def _answer(job: ParseJob, message: dict[str, Any]) -> ParsedDocument | Document
 
 
 def _close_quietly(stream: IO[bytes]) -> None:
-    try:
+    with suppress(BrokenPipeError):  # bytes for a process that is gone
         stream.close()
-    except BrokenPipeError:
-        pass  # bytes for a process that is gone

@@ -42,8 +42,8 @@ def parse_xlsx(source: Source) -> Draft:
             if attribute(sheet, "state") in ("hidden", "veryHidden"):
                 hidden.append(name)
             relationship = relationships.get(next((value for key, value in sheet.attrib.items() if key.endswith("}id")), ""))
-            readable = relationship is not None and relationship.kind == "worksheet" and package.has(relationship.part)
-            if not (readable and _add_sheet(builder, name, values.rows(relationship.part))):
+            part = relationship.part if relationship is not None and relationship.kind == "worksheet" else ""
+            if not (package.has(part) and _add_sheet(builder, name, values.rows(part))):
                 without_text.append(number)
         properties = package.core_properties()
     return builder.finish(
@@ -67,7 +67,7 @@ def _add_sheet(builder: DraftBuilder, name: str, rows: Iterator[tuple[int, Cells
             return named
         if not named:
             builder.add(name, "heading", level=1)
-        columns = sorted(set().union(*table))
+        columns = sorted({column for cells in table for column in cells})
         texts = [[cells.get(column, "") for column in columns] for cells in table]
         if len(columns) == 1 and len(table) == 1:
             builder.add(texts[0][0])  # a note beside the tables
@@ -91,7 +91,7 @@ class _Values:
         self._package = package
         parts = {relationship.kind: relationship.part for relationship in relationships.values() if package.has(relationship.part)}
         self._strings = [_string(item) for item in package.elements(parts["sharedStrings"], "si")] if "sharedStrings" in parts else []
-        self._formats = _number_formats(package.tree(parts["styles"])) if "styles" in parts else []
+        self._formats: Sequence[str] = _number_formats(package.tree(parts["styles"])) if "styles" in parts else ()
         properties = child(workbook, "workbookPr")
         date_1904 = attribute(properties, "date1904") if properties is not None else None
         self._epoch = datetime(1904, 1, 1) if date_1904 in ("1", "true") else datetime(1899, 12, 30)
