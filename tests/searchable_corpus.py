@@ -13,7 +13,7 @@ import polars as pl
 import psycopg
 from psycopg import sql
 
-from stemma.embedding.embedder import EmbeddingSpec, Vectors
+from stemma.embedding.embedder import Embedder, EmbeddingSpec, Vectors
 from stemma.lexical.index import ENTRY_SCHEMA
 from stemma.lexical.tantivy_index import TantivyIndex
 from stemma.settings import Settings
@@ -53,7 +53,7 @@ class SearchableCorpus:
 
     connection: Connection
     settings: Settings
-    embedder: "WordCounts" = field(default_factory=WordCounts)
+    embedder: Embedder = field(default_factory=WordCounts)
 
     def __post_init__(self) -> None:
         from stemma.store.embedding_indexes import ensure_embedding_index
@@ -196,9 +196,9 @@ class SearchableCorpus:
             )
 
 
-def open_corpus(database_url: str, home: Path, **settings: object) -> Iterator[SearchableCorpus]:
+def open_corpus(database_url: str, home: Path, *, embedder: Embedder | None = None) -> Iterator[SearchableCorpus]:
     """A corpus in a database of the test's own; for fixtures."""
     from stemma.store.postgres import connect
 
     with connect(database_url) as connection:
-        yield SearchableCorpus(connection, Settings(home=home, postgres_url=database_url, **settings))
+        yield SearchableCorpus(connection, Settings(home=home, postgres_url=database_url), embedder or WordCounts())

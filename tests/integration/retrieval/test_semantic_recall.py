@@ -60,7 +60,7 @@ def vectors(corpus):
             """
             INSERT INTO chunks (publication_id, chunk_index, chunk_id, doc_id, original_index, content, contextualized_content, char_start,
                                 char_end, start_line, end_line, chunk_type, n_tokens, text_hash, input_hash, metadata)
-            SELECT publication_id, n, doc_id || '::' || n, doc_id, substr(source_path, 3)::int * 1000 + n, 'x', 'x', 0, 1, 1, 1, 'prose', 1,
+            SELECT publication_id, n, doc_id || '::' || n, doc_id, 1000000 + substr(source_path, 3)::int * 1000 + n, 'x', 'x', 0, 1, 1, 1, 'prose', 1,
                    '', '', '{}'
               FROM documents CROSS JOIN generate_series(0, %s) AS n
             """,

@@ -1,0 +1,26 @@
+-- name: read_corpus_state
+-- What searches read now; the indexes are NULL before the first ingest.
+SELECT state.epoch, e.embedding_index_id, e.spec ->> 'model' AS model, e.dimension, k.sparse_index_id, k.backend, k.name
+  FROM corpus_state AS state
+  LEFT JOIN embedding_indexes AS e ON e.embedding_index_id = state.active_embedding_index
+  LEFT JOIN sparse_indexes AS k ON k.sparse_index_id = state.active_sparse_index;
+
+-- name: read_latest_scan
+-- The latest walk of the library.
+SELECT scan_id, state, n_seen, n_new, n_changed, n_vanished, n_renamed, started_at, finished_at
+  FROM scans ORDER BY scan_id DESC LIMIT 1;
+
+-- name: list_workspaces
+-- Workspaces that hold sources or documents, with their published documents.
+SELECT w.key, w.name, count(d.publication_id) AS n_documents
+  FROM workspaces AS w
+  LEFT JOIN documents AS d ON d.workspace_id = w.workspace_id
+ GROUP BY w.workspace_id
+HAVING count(d.publication_id) > 0 OR EXISTS (SELECT FROM sources AS s WHERE s.workspace_id = w.workspace_id)
+ ORDER BY w.key;
+
+-- name: count_by_stage
+-- Sources being processed, by the stage they are at.
+SELECT coalesce(stage, 'queued') AS stage, count(*) FROM sources
+ WHERE status = 'processing' AND deletion_intent IS NULL
+ GROUP BY 1 ORDER BY 1;

@@ -1,0 +1,52 @@
+"""The query service: routes over what has been published."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+import anyio.to_thread
+from fastapi import FastAPI
+
+from stemma.service.middleware import Surroundings, allowed_hosts
+from stemma.service.problems import install_problem_handlers
+from stemma.service.routes_documents import router as documents_router
+from stemma.service.routes_page import install_page
+from stemma.service.routes_search import router as search_router
+from stemma.service.routes_status import router as status_router
+from stemma.service.state import CONCURRENCY, Service
+from stemma.settings import Settings
+
+DESCRIPTION = """Ranked passages with exact citations from a library of documents, and the documents themselves.
+
+A refusal is `application/problem+json` with a stable `code`, a `detail` and a `remedy`. Offsets count Unicode code points of the text
+that `/api/documents/{id}/text` returns; ends are exclusive."""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The service's app. Its lifespan migrates the database before the first request, or as soon as PostgreSQL is there.
+
+    `app.state.service` is the running Service.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = CONCURRENCY
+        service: Service = app.state.service
+        try:
+            await anyio.to_thread.run_sync(service.start)
+            yield
+        finally:
+            await anyio.to_thread.run_sync(service.close)
+
+    # The paths of FastAPI's own pages would load scripts from elsewhere.
+    app = FastAPI(
+        title="Stemma", version=version("stemma"), description=DESCRIPTION, lifespan=lifespan, docs_url=None, redoc_url=None,
+        swagger_ui_oauth2_redirect_url=None,
+    )  # fmt: skip
+    app.state.service = Service(settings)
+    app.add_middleware(Surroundings, hosts=allowed_hosts(settings.service_host))
+    install_problem_handlers(app)
+    for router in (search_router, documents_router, status_router):
+        app.include_router(router)
+    install_page(app)
+    return app

@@ -1,0 +1,202 @@
+"""What requests carry and operations return, beside the search answer; one name per thing, the same as in SQL and on the command line."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from stemma.lexical.index import Scope
+from stemma.library.listing import Status
+from stemma.retrieval.scope import without_unstorable
+
+# Cleaned before pydantic sees it: JSON may carry lone surrogates, which no str of pydantic may hold.
+Text = Annotated[str, BeforeValidator(lambda value: without_unstorable(value) if isinstance(value, str) else value)]
+
+
+class ScopeBody(BaseModel):
+    """Where to look; the parts are joined by AND. An absent or null part restricts nothing, an empty list matches nothing."""
+
+    model_config = ConfigDict(extra="forbid")  # a misspelt restriction must not become none
+
+    workspaces: list[Text] | None = Field(None, description="Keys of workspaces.")
+    folders: list[Text] | None = Field(None, description="Folders relative to the library; each stands for its subtree.")
+    documents: list[Text] | None = Field(None, description="source_ids or doc_ids.")
+    file_types: list[Text] | None = Field(None, description="Extensions without the dot.")
+
+    def scope(self) -> Scope:
+        """The scope that a search takes."""
+        return Scope(**{name: None if values is None else tuple(values) for name, values in self.model_dump().items()})
+
+
+class SearchBody(BaseModel):
+    """A search."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"query": "how often are backups tested", "method": "hybrid", "k": 5},
+                {
+                    "query": "holiday carry-over",
+                    "k": 10,
+                    "scope": {"workspaces": ["handbook"], "folders": None, "file_types": ["pdf", "docx"]},
+                },
+            ]
+        },
+    )
+
+    query: Text = Field(description="Plain words; no character of it is an operator. At most 10,000 characters.")
+    method: Text | None = Field(None, description="semantic, bm25 or hybrid; null: the setting RETRIEVAL_METHOD.")
+    k: int = Field(10, description="Hits wanted, 1 to 1000.", json_schema_extra={"minimum": 1, "maximum": 1000})
+    scope: ScopeBody | None = None
+
+
+class Health(BaseModel):
+    """Whether the service lives and whether it would answer a search."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"live": True, "ready": False, "reason": "loading the model"}]})
+
+    live: bool
+    ready: bool
+    reason: str | None = Field(description="Why it is not ready; null when it is.")
+
+
+class DocumentCounts(BaseModel):
+    """Sources of the library."""
+
+    total: int
+    by_status: dict[str, int]
+    by_stage: dict[str, int] = Field(description="Of those being processed.")
+
+
+class WorkspaceStatus(BaseModel):
+    """A workspace and its published documents."""
+
+    key: str
+    name: str
+    n_documents: int
+
+
+class EmbeddingIndexStatus(BaseModel):
+    """The vectors that searches read."""
+
+    embedding_index_id: int
+    model: str
+    dimension: int
+
+
+class SparseIndexStatus(BaseModel):
+    """The keyword index that searches read."""
+
+    sparse_index_id: int
+    backend: str
+    name: str
+
+
+class ActiveIndexes(BaseModel):
+    """Null before the first ingest."""
+
+    embedding: EmbeddingIndexStatus | None
+    sparse: SparseIndexStatus | None
+
+
+class ScanStatus(BaseModel):
+    """The latest walk of the library."""
+
+    scan_id: int
+    state: str
+    n_seen: int
+    n_new: int
+    n_changed: int
+    n_vanished: int
+    n_renamed: int
+    started_at: datetime
+    finished_at: datetime | None
+
+
+class Links(BaseModel):
+    """Addresses beside this service."""
+
+    dagster: str
+
+
+class StatusReport(BaseModel):
+    """What the library and the corpus look like now."""
+
+    documents: DocumentCounts
+    workspaces: list[WorkspaceStatus]
+    indexes: ActiveIndexes
+    epoch: int
+    scan: ScanStatus | None
+    links: Links
+
+
+class SourceBody(BaseModel):
+    """A source with its status; what describes the document is that of the live version, null while there is none."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    source_id: UUID = Field(description="The document across edits and renames.")
+    source_path: str = Field(description="Path relative to the library.")
+    workspace: str
+    kind: str = Field(description="file, note, artifact or thread_day.")
+    title: str = Field(description="The document's title, or the file's name.")
+    doc_id: str | None = Field(description="The live version.")
+    content_hash: str | None = Field(description="sha256 of the file's bytes, as hashed last.")
+    status: Status
+    stage: str | None = Field(description="Where it is while processing, or where it failed.")
+    progress: float | None = Field(description="Of the last attempt, 0 to 1.")
+    error_code: str | None = Field(description="Stable; why it failed.")
+    error_message: str | None
+    warning_code: str | None
+    retry_at: datetime | None
+    presence: str = Field(description="present, missing or detached.")
+    deletion_intent: str | None = Field(description="Not null while it is being deleted.")
+    file_type: str
+    size: int | None = Field(description="Bytes.")
+    n_pages: int | None
+    n_chars: int | None
+    n_chunks: int | None
+    parser: str | None
+    used_ocr: bool | None
+    file_modified_at: datetime | None
+    ingested_at: datetime | None
+    updated_at: datetime
+
+
+class SourceList(BaseModel):
+    """A page of sources, by path."""
+
+    documents: list[SourceBody]
+    next_cursor: str | None = Field(description="Give it as `cursor` to get the next page; null after the last.")
+
+
+class ChunkBody(BaseModel):
+    """A published chunk. Offsets count code points; ends are exclusive."""
+
+    chunk_id: str
+    chunk_index: int
+    publication_id: int
+    content: str
+    context: str | None
+    contextualized_content: str
+    char_start: int
+    char_end: int
+    start_line: int
+    end_line: int
+    page_start: int | None
+    page_end: int | None
+    section_path: list[str]
+    chunk_type: str
+    n_tokens: int
+    text_hash: str
+    extraction: str
+
+
+class ChunkList(BaseModel):
+    """The chunks of a document, in the order of its text."""
+
+    doc_id: str
+    source_id: str
+    chunks: list[ChunkBody]

@@ -1,0 +1,98 @@
+// The reader: a document's whole text with one exact span marked.
+
+import { getJson, getText } from "./api.js";
+import { utf16Index } from "./codepoints.js";
+import { byId, count, element, lines } from "./dom.js";
+
+const WINDOW = 200_000; // characters laid out at once on each side of the span: a browser lays out millions slowly
+
+let latest = 0;
+
+/** Shows the document `id` (a source_id or doc_id) and marks the code points from `from` to `to`. */
+export async function showDocument(parameters, id) {
+  const view = byId("view-document");
+  const mine = (latest += 1);
+  view.replaceChildren(element("p", { role: "status" }, "Opening …"));
+  try {
+    const { document: opened, present } = await open(id);
+    const text = await getText(`/api/documents/${encodeURIComponent(opened.doc_id ?? opened.source_id)}/text`);
+    if (mine !== latest) return;
+    const span = present && parameters.has("from") ? [Number(parameters.get("from")), Number(parameters.get("to"))] : null;
+    view.replaceChildren(heading(opened, text, span), ...(present ? [] : [changed()]), body(text, span));
+    document.title = `${opened.title ?? opened.source_path} · Stemma`;
+    (byId("span") ?? byId("main")).scrollIntoView({ block: byId("span") ? "center" : "start" });
+    byId("span")?.focus({ preventScroll: true });
+  } catch (problem) {
+    if (mine === latest) view.replaceChildren(back(), element("p", { className: "error", role: "alert" }, problem.message));
+  }
+}
+
+/** The document, and whether it is the version that the address names: a replaced version leads to the present one. */
+async function open(id) {
+  try {
+    return { document: await getJson(`/api/documents/${encodeURIComponent(id)}`), present: true };
+  } catch (problem) {
+    if (problem.status !== 410 || !problem.body.present_doc_id) throw problem;
+    return { document: await getJson(`/api/documents/${encodeURIComponent(problem.body.present_doc_id)}`), present: false };
+  }
+}
+
+function back() {
+  return element("button", { type: "button", className: "back", onclick: () => history.back() }, "← Back");
+}
+
+function changed() {
+  return element("p", { className: "notice" }, "This document has changed since the passage was found. You see its present text.");
+}
+
+function heading(opened, text, span) {
+  const facts = [
+    opened.workspace,
+    opened.file_type?.toUpperCase(),
+    opened.n_pages ? count(opened.n_pages, "page") : null,
+    opened.n_chunks === null || opened.n_chunks === undefined ? null : count(opened.n_chunks, "passage"),
+    span ? lines(...lineSpan(text, span)) : null,
+  ];
+  return element("header", {},
+    back(),
+    element("h1", {}, opened.title ?? opened.source_path),
+    element("p", { className: "path" }, opened.source_path),
+    element("p", { className: "place" }, facts.filter(Boolean).join(" · ")),
+    opened.error_message ? element("p", { className: "error" }, element("code", {}, opened.error_code), ` ${opened.error_message}`) : null);
+}
+
+function lineSpan(text, [from, to]) {
+  const start = utf16Index(text, from);
+  const end = utf16Index(text, to);
+  const first = text.slice(0, start).split("\n").length;
+  return [first, first + text.slice(start, Math.max(start, end - 1)).split("\n").length - 1];
+}
+
+function body(text, span) {
+  const [start, end] = span ? span.map((offset) => utf16Index(text, offset)) : [0, 0];
+  const frame = element("pre", { className: "text", tabIndex: 0, "aria-label": "Text of the document" });
+  if (!text) return element("p", { className: "empty" }, "This document has no text.");
+  let [first, last] = [boundary(text, start - WINDOW), boundary(text, end + WINDOW)];
+  const before = element("span", {}, text.slice(first, start));
+  const after = element("span", {}, text.slice(end, last));
+  const earlier = element("button", { type: "button", className: "more", hidden: first === 0, onclick: () => {
+    const from = boundary(text, first - WINDOW);
+    before.prepend(text.slice(from, first));
+    first = from;
+    earlier.hidden = first === 0;
+  } }, "Show earlier text");
+  const later = element("button", { type: "button", className: "more", hidden: last === text.length, onclick: () => {
+    const to = boundary(text, last + WINDOW);
+    after.append(text.slice(last, to));
+    last = to;
+    later.hidden = last === text.length;
+  } }, "Show later text");
+  frame.append(before, ...(span ? [element("mark", { id: "span", tabIndex: -1 }, text.slice(start, end))] : []), after);
+  return element("div", {}, earlier, frame, later);
+}
+
+/** The index moved into the text and off the middle of a surrogate pair. */
+function boundary(text, index) {
+  const inside = Math.min(Math.max(index, 0), text.length);
+  return /[\udc00-\udfff]/.test(text[inside] ?? "") ? inside - 1 : inside;
+}

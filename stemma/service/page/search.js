@@ -1,0 +1,140 @@
+// The search view: a form, and passages with the reasons for their rank.
+
+import { search } from "./api.js";
+import { byId, count, element, lines, pages } from "./dom.js";
+import { markedPieces } from "./words.js";
+
+const K = 10;
+const K_MORE = 50;
+let shown = null; // address of the answer on the page, so that coming back from a document asks nothing again
+let pending = null;
+
+/** `sem #1 · bm25 #3 · fused 0.94 · rerank +2`; an arm that did not find the passage has no badge. */
+export function badges(trace) {
+  if (!trace) return [];
+  const found = [];
+  if (trace.semantic_rank !== null) found.push([`sem #${trace.semantic_rank}`, `cosine ${trace.semantic_score.toFixed(3)}`, "semantic"]);
+  if (trace.bm25_rank !== null) found.push([`bm25 #${trace.bm25_rank}`, `relevance ${trace.bm25_score.toFixed(2)}`, "bm25"]);
+  found.push([`fused ${trace.fused_score.toFixed(2)}`, `rank ${trace.fused_rank} after fusion`, "fused"]);
+  if (trace.rerank_delta !== null) found.push([`rerank ${trace.rerank_delta >= 0 ? "+" : ""}${trace.rerank_delta}`, "places won", "rerank"]);
+  return found.map(([text, title, kind]) => element("span", { className: `badge ${kind}`, title }, text));
+}
+
+function separated(parts, separator, className) {
+  return parts.flatMap((part, at) => (at ? [element("span", { className, "aria-hidden": "true" }, separator), part] : [part]));
+}
+
+function documentLink(hit) {
+  const parameters = new URLSearchParams({ from: hit.char_start, to: hit.char_end });
+  return `#/document/${encodeURIComponent(hit.doc_id)}?${parameters}`;
+}
+
+function result(hit, query) {
+  const passage = markedPieces(hit.content, query).map(([text, marked]) => (marked ? element("mark", {}, text) : text));
+  const place = [hit.workspace, pages(hit.page_start, hit.page_end), lines(hit.start_line, hit.end_line)].filter(Boolean);
+  return element("li", {},
+    element("a", { className: "result", href: documentLink(hit) },
+      element("span", { className: "heading" },
+        element("span", { className: "title" }, hit.title),
+        element("span", { className: "badges" }, separated(badges(hit.trace), "·", "dot"))),
+      element("span", { className: "path" }, hit.source_path),
+      hit.section_path.length
+        ? element("span", { className: "trail" }, separated(hit.section_path.map((heading) => element("span", {}, heading)), "›", "dot"))
+        : null,
+      element("span", { className: hit.chunk_type === "prose" ? "passage" : "passage fixed" }, passage),
+      element("span", { className: "place" }, place.join(" · "))));
+}
+
+function say(text, failed = false) {
+  byId("search-state").textContent = text;
+  byId("search-state").classList.toggle("error", failed);
+}
+
+async function ask(query, method, workspace, k) {
+  pending?.abort();
+  pending = new AbortController();
+  const { signal } = pending;
+  say("Searching …");
+  const began = performance.now();
+  try {
+    const answer = await search({ query, method, k, scope: { workspaces: workspace ? [workspace] : null } }, signal);
+    const seconds = ((performance.now() - began) / 1000).toFixed(2);
+    byId("results").replaceChildren(...answer.hits.map((hit) => result(hit, query)));
+    if (answer.hits.length === k && k < K_MORE) byId("results").append(moreLink(query, method, workspace));
+    say([answer.hits.length ? `${count(answer.hits.length, "passage")} in ${seconds} s` : "Nothing found.", ...answer.degraded].join(" "));
+  } catch (problem) {
+    if (problem.name === "AbortError") return;
+    shown = null;
+    byId("results").replaceChildren();
+    say(problem.message, true);
+  }
+}
+
+const searchAddress = (query, method, workspace, k) => {
+  const parameters = new URLSearchParams({ q: query, method });
+  if (workspace) parameters.set("workspace", workspace);
+  if (k !== K) parameters.set("k", k);
+  return `#/search?${parameters}`;
+};
+
+function moreLink(query, method, workspace) {
+  return element("li", { className: "more" }, element("a", { href: searchAddress(query, method, workspace, K_MORE) }, "Show more passages"));
+}
+
+/** Shows the view for its address; an address without a query leaves the last answer where it is. */
+export function showSearch(parameters) {
+  const query = parameters.get("q") ?? "";
+  document.title = query ? `${query} · Stemma` : "Stemma";
+  if (!query) return byId("query").focus();
+  const workspace = parameters.get("workspace") ?? "";
+  byId("query").value = query;
+  byId("method").value = parameters.get("method") ?? "hybrid";
+  ensureOption(workspace);
+  byId("workspace").value = workspace;
+  const k = Number(parameters.get("k")) || K;
+  const wanted = searchAddress(query, byId("method").value, workspace, k);
+  if (wanted === shown) return;
+  shown = wanted;
+  ask(query, byId("method").value, workspace, k);
+}
+
+function ensureOption(workspace) {
+  const known = [...byId("workspace").options].some((option) => option.value === workspace);
+  if (!known) byId("workspace").append(element("option", { value: workspace }, workspace));
+}
+
+/** Fills the filter with [{key, name, n_documents}], keeping what is chosen. */
+export function setWorkspaces(workspaces) {
+  const select = byId("workspace");
+  const chosen = select.value;
+  const options = workspaces.map(({ key, name, n_documents }) => element("option", { value: key }, `${name} (${count(n_documents)})`));
+  select.replaceChildren(element("option", { value: "" }, "All"), ...options);
+  ensureOption(chosen);
+  select.value = chosen;
+}
+
+function submit() {
+  const query = byId("query").value.trim();
+  if (!query) return say("Type what you are looking for.");
+  const wanted = searchAddress(query, byId("method").value, byId("workspace").value, K);
+  shown = null; // asking again is meant
+  if (location.hash === wanted) showSearch(new URLSearchParams(wanted.split("?")[1]));
+  else location.hash = wanted;
+}
+
+byId("search-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  submit();
+});
+for (const id of ["method", "workspace"]) byId(id).addEventListener("change", () => byId("query").value.trim() && submit());
+
+byId("view-search").addEventListener("keydown", (event) => {
+  if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+  if (document.activeElement.tagName === "SELECT") return;
+  const links = [...document.querySelectorAll("#results a")];
+  const at = links.indexOf(document.activeElement);
+  const next = event.key === "ArrowDown" ? at + 1 : at - 1;
+  if (at < 0 && event.key === "ArrowUp") return;
+  event.preventDefault();
+  (next < 0 ? byId("query") : (links[next] ?? links.at(-1)))?.focus();
+});

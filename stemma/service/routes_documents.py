@@ -1,0 +1,81 @@
+"""`/api/documents`: every source with its status, and what is published of it."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import PlainTextResponse
+from psycopg.rows import dict_row
+
+from sql import load_queries
+from stemma.library.listing import SourceRow, Status, list_sources, source_of
+from stemma.retrieval.scope import without_unstorable
+from stemma.retrieval.snapshot import snapshot
+from stemma.service.bodies import ChunkBody, ChunkList, SourceBody, SourceList
+from stemma.service.problems import PROBLEMS, DocumentNotPublished, Problem
+from stemma.service.routes_search import RunningService
+from stemma.store.postgres import Connection
+
+LIMIT_MAX = 1_000
+
+DocumentId = Annotated[str, Path(alias="id", description="A source_id or a doc_id.", examples=["0f8fad5b-d9cb-469f-a165-70867728950e"])]
+
+ONE: dict[int | str, dict[str, Any]] = {
+    404: {"model": Problem, "description": "`unknown_document`, or `document_not_published` where a live version is needed."},
+    410: {"model": Problem, "description": "`superseded_document`: the doc_id is of an older version; `present_doc_id` is the live one."},
+    503: PROBLEMS[503],
+}
+
+router = APIRouter(prefix="/api/documents", tags=["documents"])
+
+
+@router.get("", responses=PROBLEMS, summary="List the library")
+def list_documents(
+    service: RunningService,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.", examples=["handbook/travel.md"])] = None,
+    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX, description="Documents per page.", examples=[100])] = 100,
+    status: Annotated[Status | None, Query(description="Only those with this status.", examples=["failed"])] = None,
+    workspace: Annotated[str | None, Query(description="Only those of the workspace with this key.", examples=["handbook"])] = None,
+) -> SourceList:
+    """Every source by path, failed ones too: no file that was seen is left out."""
+    after, workspace = (None if value is None else without_unstorable(value) for value in (cursor, workspace))
+    with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
+        page, next_cursor = list_sources(connection, status=status, workspace=workspace, after=after, limit=limit)
+    return SourceList(documents=[SourceBody.model_validate(row) for row in page], next_cursor=next_cursor)
+
+
+@router.get("/{id}", responses=ONE, summary="One document")
+def read_document(document: DocumentId, service: RunningService) -> SourceBody:
+    """The source that the id names, with its status and what is live of it."""
+    with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
+        return SourceBody.model_validate(source_of(connection, without_unstorable(document)))
+
+
+@router.get(
+    "/{id}/text",
+    responses={**ONE, 200: {"content": {"text/plain": {"example": "Chapter 1\n\nIt was a bright cold day …"}}}},
+    response_class=PlainTextResponse,
+    summary="The text of a document",
+)
+def read_text(document: DocumentId, service: RunningService) -> PlainTextResponse:
+    """The live text, as UTF-8: every offset that Stemma gives counts code points of exactly this text. Its version is in `X-Doc-Id`."""
+    with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
+        source = _published(connection, document)
+        ((doc_id, text),) = connection.execute(load_queries("retrieval")["read_text"], {"source_id": source.source_id}).fetchall()
+    return PlainTextResponse(text, headers={"X-Doc-Id": doc_id})
+
+
+@router.get("/{id}/chunks", responses=ONE, summary="The chunks of a document")
+def read_chunks(document: DocumentId, service: RunningService) -> ChunkList:
+    """The live chunks, in the order of the text."""
+    with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
+        source = _published(connection, document)
+        with connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(load_queries("retrieval")["read_chunks"], {"source_id": source.source_id}).fetchall()
+    return ChunkList(doc_id=str(source.doc_id), source_id=str(source.source_id), chunks=[ChunkBody(**row) for row in rows])
+
+
+def _published(connection: Connection, document: str) -> SourceRow:
+    source = source_of(connection, without_unstorable(document))
+    if source.doc_id is None:
+        raise DocumentNotPublished(f"{source.source_path} is {source.status}")
+    return source

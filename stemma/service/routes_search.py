@@ -1,0 +1,37 @@
+"""`POST /api/search`: ranked passages with exact citations."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+
+from stemma.retrieval.answer import SearchAnswer
+from stemma.retrieval.scope import EVERYWHERE
+from stemma.retrieval.search import SearchRequest, search
+from stemma.service.bodies import SearchBody
+from stemma.service.problems import PROBLEMS, Problem
+from stemma.service.state import Service
+
+router = APIRouter(prefix="/api", tags=["search"])
+
+
+def service_of(request: Request) -> Service:
+    """The service that this app runs."""
+    return request.app.state.service
+
+
+RunningService = Annotated[Service, Depends(service_of)]
+
+
+@router.post(
+    "/search",
+    responses=PROBLEMS | {409: {"model": Problem, "description": "`embedding_mismatch`: the query's model is not the index's."}},
+    summary="Search the corpus",
+)
+def search_corpus(body: SearchBody, service: RunningService) -> SearchAnswer:
+    """The k best live passages in scope, all read from one snapshot; empty before the first ingest.
+
+    `degraded` is not empty when the answer is less than its method promises, for instance while the keyword index is away.
+    """
+    settings = service.current_settings()
+    request = SearchRequest(body.query, method=body.method, k=body.k, scope=body.scope.scope() if body.scope else EVERYWHERE)
+    return search(request, pool=service.pool, lexical=service.keyword_indexes, embedder=service.embedder(settings), settings=settings)

@@ -1,0 +1,77 @@
+"""Whether the service lives, whether it is ready, and what the library looks like."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from fastapi import APIRouter, Response
+from psycopg.rows import dict_row
+
+from sql import load_queries
+from stemma.library.listing import count_by_status
+from stemma.retrieval.snapshot import snapshot
+from stemma.service.bodies import (
+    ActiveIndexes,
+    DocumentCounts,
+    EmbeddingIndexStatus,
+    Health,
+    Links,
+    ScanStatus,
+    SparseIndexStatus,
+    StatusReport,
+    WorkspaceStatus,
+)
+from stemma.service.problems import PROBLEMS
+from stemma.service.routes_search import RunningService
+from stemma.service.state import Service
+from stemma.store.postgres import Connection
+
+router = APIRouter(prefix="/api", tags=["status"])
+
+_probes = CapacityLimiter(2)  # apart from the threads that searches may fill: a busy service still says that it lives
+
+
+async def _health(service: Service) -> Health:
+    reason = await anyio.to_thread.run_sync(service.not_ready, limiter=_probes)
+    return Health(live=True, ready=reason is None, reason=reason)
+
+
+@router.get("/health", summary="Is the service alive?")
+async def health(service: RunningService) -> Health:
+    """Always 200 while the process answers; `ready` says whether a search would be answered, `reason` why not."""
+    return await _health(service)
+
+
+@router.get("/health/ready", summary="Would a search be answered?", responses={503: {"model": Health, "description": "Not now."}})
+async def readiness(service: RunningService, response: Response) -> Health:
+    """The body of `/api/health`; the status is 200 when ready and 503 when not, for probes that look at the status only."""
+    found = await _health(service)
+    response.status_code = 200 if found.ready else 503
+    return found
+
+
+@router.get("/status", responses={503: PROBLEMS[503]}, summary="What does the library look like?")
+def status(service: RunningService) -> StatusReport:
+    """Counts by status and stage, workspaces, the active indexes, the latest walk, and where the Dagster UI is."""
+    with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
+        by_status = count_by_status(connection)
+        stages = {row["stage"]: row["count"] for row in _rows(connection, "count_by_stage")}
+        (state,) = _rows(connection, "read_corpus_state")
+        scans = _rows(connection, "read_latest_scan")
+        return StatusReport(
+            documents=DocumentCounts(total=sum(by_status.values()), by_status=by_status, by_stage=stages),
+            workspaces=[WorkspaceStatus(**row) for row in _rows(connection, "list_workspaces")],
+            indexes=ActiveIndexes(
+                embedding=EmbeddingIndexStatus(**state) if state["embedding_index_id"] else None,
+                sparse=SparseIndexStatus(**state) if state["sparse_index_id"] else None,
+            ),
+            epoch=state["epoch"],
+            scan=ScanStatus(**scans[0]) if scans else None,
+            links=Links(dagster=f"http://127.0.0.1:{service.settings.dagster_port}"),
+        )
+
+
+def _rows(connection: Connection, name: str) -> Sequence[dict[str, Any]]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(load_queries("service")[name]).fetchall()

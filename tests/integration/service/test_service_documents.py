@@ -1,0 +1,99 @@
+"""`/api/documents`: the list, one document, its text and its chunks."""
+
+import uuid
+
+import pytest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def published(corpus):
+    """Five documents, one of which failed; a.md has an older version."""
+    first = corpus.publish("list/a.md", "the first version")
+    second = corpus.publish("list/a.md", "the second 𝄞 version", "with two passages", source_id=first.source_id)
+    for name in ("b", "c", "d"):
+        corpus.publish(f"list/{name}.md", f"passage of {name}")
+    with corpus.connection.transaction():
+        corpus.connection.execute(
+            """
+            INSERT INTO sources (workspace_id, source_path, partition_key, disk_path, file_type, status, stage, error_code, error_message)
+            SELECT workspace_id, 'list/broken.pdf', 'list/broken.pdf', 'x', 'pdf', 'failed', 'parsing', 'corrupt', 'not a sound PDF'
+              FROM workspaces WHERE key = 'list'
+            """
+        )
+    return first, second
+
+
+def every_document(client, **parameters):
+    """Every page, one after the other."""
+    documents, cursor = [], None
+    while True:
+        page = client.get("/api/documents", params=parameters | ({"cursor": cursor} if cursor else {})).json()
+        documents += page["documents"]
+        if (cursor := page["next_cursor"]) is None:
+            return documents
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 1000])
+def test_pages_add_up_to_every_source_once_failed_ones_too(client, limit):
+    paths = [document["source_path"] for document in every_document(client, limit=limit)]
+    assert paths == ["list/a.md", "list/b.md", "list/broken.pdf", "list/c.md", "list/d.md"]
+
+
+def test_a_failure_is_listed_with_code_and_message(client):
+    (failed,) = every_document(client, status="failed")
+    assert (failed["source_path"], failed["workspace"], failed["doc_id"], failed["n_chunks"]) == ("list/broken.pdf", "list", None, None)
+    assert (failed["status"], failed["stage"], failed["error_code"], failed["error_message"]) == (
+        "failed", "parsing", "corrupt", "not a sound PDF",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("parameters", [{"limit": 0}, {"limit": 1001}, {"limit": "x"}, {"status": "unheard"}])
+def test_parameters_out_of_bounds_are_refused(client, parameters):
+    response = client.get("/api/documents", params=parameters)
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_request")
+
+
+def test_a_document_answers_to_its_source_id_and_to_its_live_doc_id(client, published):
+    _, live = published
+    by_source, by_version = client.get(f"/api/documents/{live.source_id}").json(), client.get(f"/api/documents/{live.doc_id}").json()
+    assert by_source == by_version
+    assert (by_source["doc_id"], by_source["n_chunks"], by_source["status"]) == (live.doc_id, 2, "ready")
+
+
+@pytest.mark.parametrize("part", ["", "/text", "/chunks"])
+def test_a_superseded_doc_id_is_gone_and_names_the_present_one(client, published, part):
+    old, live = published
+    response = client.get(f"/api/documents/{old.doc_id}{part}")
+    problem = response.json()
+    assert (response.status_code, problem["code"]) == (410, "superseded_document")
+    assert (problem["present_doc_id"], problem["source_id"]) == (live.doc_id, live.source_id)
+
+
+@pytest.mark.parametrize("part", ["", "/text", "/chunks"])
+@pytest.mark.parametrize("unknown", ["0" * 16, str(uuid.UUID(int=7)), "nonsense", "%00", "..%2f..%2fetc"])
+def test_an_unknown_id_is_not_found(client, unknown, part):
+    response = client.get(f"/api/documents/{unknown}{part}")
+    assert response.status_code == 404
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json()["code"] in {"unknown_document", "unknown_route"}
+
+
+@pytest.mark.parametrize("part", ["/text", "/chunks"])
+def test_a_document_that_was_never_published_has_no_text(client, part):
+    (failed,) = every_document(client, status="failed")
+    response = client.get(f"/api/documents/{failed['source_id']}{part}")
+    assert (response.status_code, response.json()["code"]) == (404, "document_not_published")
+    assert client.get(f"/api/documents/{failed['source_id']}").status_code == 200
+
+
+def test_the_text_is_exact_and_every_chunk_is_cut_out_of_it(client, published):
+    _, live = published
+    response = client.get(f"/api/documents/{live.source_id}/text")
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    assert (response.text, response.headers["x-doc-id"]) == ("the second 𝄞 version\n\nwith two passages", live.doc_id)
+    answer = client.get(f"/api/documents/{live.source_id}/chunks").json()
+    assert (answer["doc_id"], answer["source_id"]) == (live.doc_id, live.source_id)
+    assert [chunk["chunk_index"] for chunk in answer["chunks"]] == [0, 1]
+    for chunk in answer["chunks"]:
+        assert response.text[chunk["char_start"] : chunk["char_end"]] == chunk["content"]
+        assert chunk["contextualized_content"].endswith(chunk["content"])
