@@ -23,6 +23,4 @@ class LexicalIndexDamaged(ConfigurationError):
     """The files of the keyword index are incomplete, or were written by another release."""
 
     code = "lexical_damaged"
-    remedy = (
-        "Nothing is lost: every entry is a copy of a row in PostgreSQL, so Stemma can rebuild the index without a model (`stemma doctor`)."
-    )
+    remedy = "Nothing is lost: every entry is a copy of a row in PostgreSQL, from which Stemma can rebuild the index without a model."
