@@ -82,7 +82,7 @@ def unlink_source(library: Path, disk_path: bytes, *recorded: FileStat) -> bool:
     try:
         with _open_folder(library, parents) as folder:
             present = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if not stat.S_ISREG(present.st_mode) or any(FileStat.of(present) != known for known in recorded):
+            if not recorded or not stat.S_ISREG(present.st_mode) or any(FileStat.of(present) != known for known in recorded):
                 return False
             os.unlink(name, dir_fd=folder)
     except OSError as error:

@@ -1,5 +1,6 @@
 """Listing: every source with its status, and the source that an id stands for."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -10,6 +11,8 @@ from psycopg.rows import class_row
 from sql import load_queries
 from stemma.errors import RequestError
 from stemma.store.postgres import Connection
+
+_DOC_ID = re.compile(r"[0-9a-f]{16}")
 
 Status = Literal["pending", "processing", "ready", "failed", "cancelled"]
 
@@ -102,14 +105,15 @@ def source_of(connection: Connection, document: str) -> SourceRow:
     source_id = _source_id(document) or _live_source(connection, document)
     rows = _rows(connection, source_id=source_id, limit=1)
     if not rows:
-        raise UnknownDocument(f"No document has the id {document}")
+        raise UnknownDocument(f"No document has the id {document!r}")
     return rows[0]
 
 
 def _live_source(connection: Connection, doc_id: str) -> UUID:
-    row = connection.execute(load_queries("library")["published_under"], {"doc_id": doc_id}).fetchone()
+    queries, well_formed = load_queries("library"), _DOC_ID.fullmatch(doc_id)
+    row = connection.execute(queries["published_under"], {"doc_id": doc_id}).fetchone() if well_formed else None
     if row is None or row[1] is None:
-        raise UnknownDocument(f"No document has the id {doc_id}")
+        raise UnknownDocument(f"No document has the id {doc_id!r}")
     source_id, present_doc_id = row
     if present_doc_id != doc_id:
         raise SupersededDocument(doc_id, source_id, present_doc_id)

@@ -1,7 +1,5 @@
 """A library and its catalog, without runs: what a run writes is written by hand."""
 
-import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -87,7 +85,7 @@ class Catalog:
             " VALUES (%s, 0, %s, %s, %s, %s, %s, 0, %s, 1, 1, 'prose', 1, '', '', '{}')",
             [publication_id, f"{doc_id}::0", doc_id, publication_id, content.decode(), content.decode(), len(content.decode())],
         )
-        self.run("INSERT INTO stage_state VALUES (%s, 'corpus', '', '', '', '', 'run')", [source_id])
+        self.run("INSERT INTO stage_state VALUES (%s, 'corpus', '', '', '', '', 'run') ON CONFLICT DO NOTHING", [source_id])
         return publication_id
 
 
@@ -97,9 +95,3 @@ def catalog(database_url: str, tmp_path: Path) -> Iterator[Catalog]:
     settings = load_settings(home=tmp_path / "home", library=tmp_path / "library", postgres_url=database_url, prune_grace_s=60)
     with open_pool(database_url) as pool:
         yield Catalog(pool, settings)
-
-
-def settle(path: Path) -> None:
-    """Give the file an old time, so that its next write has another."""
-    old = time.time_ns() - 3_600_000_000_000
-    os.utime(path, ns=(old, old))

@@ -90,3 +90,8 @@ def test_a_file_behind_a_link_is_not_removed(library: Path):
 def test_removing_a_file_twice_is_removing_it_once(library: Path):
     recorded = stat_of(library / "folder/a.txt")
     assert [unlink_source(library, b"folder/a.txt", recorded) for _ in range(2)] == [True, True]
+
+
+def test_a_file_of_which_nothing_is_recorded_stays(library: Path):
+    assert not unlink_source(library, b"folder/a.txt")
+    assert (library / "folder/a.txt").exists()
