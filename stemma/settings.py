@@ -266,9 +266,11 @@ def with_overrides(base: Settings, overrides: Mapping[str, str]) -> Settings:
             raise InvalidSetting(f"{name} belongs to the installation: set {ENV_PREFIX}{name} in the environment instead")
     values: dict[str, Any] = base.model_dump() | {name.lower(): value for name, value in overrides.items()}
     try:
-        return Settings.model_validate(values)
+        laid_over = Settings.model_validate(values)
     except ValidationError as error:
         raise InvalidSetting(explain(error)) from error
+    given = base.model_fields_set | {name.lower() for name in overrides}
+    return Settings.model_construct(given, **dict(laid_over))  # what nobody set still counts as unset
 
 
 def explain(error: ValidationError) -> str:

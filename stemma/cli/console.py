@@ -14,6 +14,7 @@ import typer
 from stemma.errors import ConfigurationError, StemmaError, Unavailable
 
 P = ParamSpec("P")
+PIPE_WIDTH = 4_000
 
 
 class ExitCode(IntEnum):
@@ -86,14 +87,19 @@ def note(text: str) -> None:
 
 @contextmanager
 def table(*columns: str) -> Generator[Callable[..., None]]:
-    """A table on standard output; the block adds its rows. Cells are text, never markup."""
+    """A table on standard output; the block adds its rows. Cells are text, never markup; long ones are folded, never cut.
+
+    Where the output is no terminal a row is one line, for `grep` and its like.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    drawn = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        drawn.add_column(column, overflow="fold")
     yield lambda *cells: drawn.add_row(*(Text("" if cell is None else str(cell)) for cell in cells))
-    Console().print(drawn)
+    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(drawn)
 
 
 def _log_to_stderr() -> None:

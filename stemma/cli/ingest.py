@@ -5,7 +5,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,19 +117,26 @@ def source_path_of(path: str, library: Path) -> str:
 
 
 def run_ingest(
-    settings: "Settings", source_paths: list[str] | None, *, force: bool, show: bool, meanwhile: Callable[[], None] = lambda: None
+    settings: "Settings",
+    source_paths: list[str] | None,
+    *,
+    force: bool,
+    show: bool,
+    since: datetime | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Ask for the work, follow it to its end, and return the summary that `--json` prints.
 
     Args:
         show: draw a progress bar on standard error.
+        since: the moment since when work counts, None: from now on.
         meanwhile: called about twice a second.
     Raises:
         IngestStopped: the supervisor went away.
         StoreUnavailable: PostgreSQL was away for more than a minute.
     """
     started = time.monotonic()
-    since = begin(settings, source_paths, force=force)
+    since = begin(settings, source_paths, force=force, since=since)
     with _progress_bar(show) as draw:
         while True:
             meanwhile()
@@ -142,17 +149,16 @@ def run_ingest(
     return summarize(state, seconds=round(time.monotonic() - started, 1))
 
 
-def begin(settings: "Settings", source_paths: list[str] | None, *, force: bool) -> datetime:
-    """Record the wish and return the moment since when its work counts, by PostgreSQL's clock."""
+def begin(settings: "Settings", source_paths: list[str] | None, *, force: bool, since: datetime | None = None) -> datetime:
+    """Record the wish, unless a look that began after `since` has met it, and return the moment since when its work counts."""
     from stemma.library.reconcile import request_ingest
     from stemma.store.embedded import postgres_url
     from stemma.store.postgres import connect
 
+    moment = since or datetime.now(UTC)
     with connect(postgres_url(settings)) as connection:
-        row = connection.execute("SELECT clock_timestamp()").fetchone()
-        assert row is not None
-        request_ingest(connection, paths=source_paths, force=force, now=row[0])
-        return row[0]
+        request_ingest(connection, paths=source_paths, force=force, now=moment)
+    return moment
 
 
 def require_still_running(settings: "Settings") -> None:

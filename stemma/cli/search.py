@@ -1,6 +1,8 @@
 """`stemma search`: ranked passages at the terminal, by the running service or straight from the stores."""
 
 import textwrap
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -43,17 +45,18 @@ def search(
     """
     from stemma.settings import load_settings
 
-    answer = answer_query(load_settings(), query, method=method, k=k, workspaces=workspace)
-    if as_json:
-        print_json(answer)
-    else:
-        print_hits(answer, verbose=verbose)
+    with answered(load_settings(), query, method=method, k=k, workspaces=workspace) as answer:
+        if as_json:
+            print_json(answer)
+        else:
+            print_hits(answer, verbose=verbose)
 
 
-def answer_query(
+@contextmanager
+def answered(
     settings: "Settings", query: str, *, method: str | None = None, k: int = 10, workspaces: list[str] | None = None
-) -> Answer:
-    """The answer of the running service, or of the stores where none runs.
+) -> Generator[Answer]:
+    """The answer of the running service, or of the stores where none runs; what had to be started for it ends with the block.
 
     Raises:
         RequestError, Refused: the search cannot be answered as it is asked.
@@ -64,8 +67,10 @@ def answer_query(
     if supervisor_of(settings.home) is not None:
         answer = _ask_service(settings, query, method=method, k=k, workspaces=workspaces)
         if answer is not None:
-            return answer
-    return _search_stores(settings, query, method=method, k=k, workspaces=workspaces)
+            yield answer
+            return
+    with _search_stores(settings, query, method=method, k=k, workspaces=workspaces) as answer:
+        yield answer
 
 
 def print_hits(answer: Answer, *, verbose: int = 0) -> None:
@@ -123,7 +128,8 @@ def _ask_service(settings: "Settings", query: str, *, method: str | None, k: int
     raise Refused(response.json())
 
 
-def _search_stores(settings: "Settings", query: str, *, method: str | None, k: int, workspaces: list[str] | None) -> Answer:
+@contextmanager
+def _search_stores(settings: "Settings", query: str, *, method: str | None, k: int, workspaces: list[str] | None) -> Generator[Answer]:
     from stemma.cli.postgres import corpus_database
     from stemma.embedding.models import open_embedder
     from stemma.lexical.index import Scope
@@ -134,14 +140,10 @@ def _search_stores(settings: "Settings", query: str, *, method: str | None, k: i
     from stemma.store.postgres import connect, open_pool
 
     request = SearchRequest(query, method=method, k=k, scope=Scope(workspaces=None if workspaces is None else tuple(workspaces)))
-    keyword_indexes = OpenKeywordIndexes(settings.home)
     with corpus_database(settings) as url:
         with connect(url) as connection:
             current = current_settings(connection, settings)
         embedder = open_embedder(current.embedding_model, batch_size=current.embedding_batch_size)
-        with open_pool(url, max_size=2) as pool:
-            try:
-                answer = search_corpus(request, pool=pool, lexical=keyword_indexes, embedder=embedder, settings=current)
-            finally:
-                keyword_indexes.close()
-    return answer.model_dump(mode="json")
+        with closing(OpenKeywordIndexes(settings.home)) as keyword_indexes, open_pool(url, max_size=2) as pool:
+            answer = search_corpus(request, pool=pool, lexical=keyword_indexes, embedder=embedder, settings=current)
+        yield answer.model_dump(mode="json")

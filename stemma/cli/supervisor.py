@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from stemma import orchestrator
@@ -37,8 +38,10 @@ class PortTaken(Unavailable):
 class Supervisor:
     """What runs, while it runs."""
 
-    def __init__(self, settings: Settings, children: list[Child], ensure_watchdog: Callable[[], None]) -> None:
+    def __init__(self, settings: Settings, children: list[Child], ensure_watchdog: Callable[[], None], *, started_at: datetime) -> None:
         self.settings = settings
+        self.started_at = started_at
+        """When the first child was started: work that the start set off counts from then on."""
         self._children = children
         self._ensure_watchdog = ensure_watchdog
         self._server = Restarts("PostgreSQL", settings.home / "postgres" / "log")
@@ -84,13 +87,14 @@ def supervised(settings: Settings, *, report: Report, workspace: Path | None = N
         _recover_runs(settings, environment, report)
         children = _children(settings, workspace or project_file("workspace.yaml"), environment)
         report("Starting Dagster and the query service …")
+        started_at = datetime.now(UTC)
         for child in children:  # callbacks run in the other order: the query service is the first to end
             cleanup.callback(child.stop, grace_s=GRACE_S)
             child.start()
         wait_until_ready(children, timeout_s=READY_TIMEOUT_S)
         cleanup.callback(lock.update, state="stopping")
         lock.update(state="ready")
-        yield Supervisor(settings, children, ensure_watchdog)
+        yield Supervisor(settings, children, ensure_watchdog, started_at=started_at)
 
 
 def _clear_leftovers(home: Path, report: Report) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,19 +22,20 @@ def library_of_the_tour() -> Path:
     return project_file("examples/library")
 
 
-def take_tour(settings: "Settings", *, meanwhile: Callable[[], None]) -> None:
-    """Ingest, say what came of it, and show one search with its answer."""
-    from stemma.cli.search import answer_query, print_hits
+def take_tour(settings: "Settings", *, since: datetime, meanwhile: Callable[[], None]) -> None:
+    """Follow the ingest that began with the start at `since`, say what came of it, and show one search with its answer."""
+    from stemma.cli.search import answered, print_hits
 
     note(f"Ingesting {settings.library} …")
-    summary = run_ingest(settings, None, force=False, show=True, meanwhile=meanwhile)
+    summary = run_ingest(settings, None, force=False, show=True, since=since, meanwhile=meanwhile)
     print(describe(summary))
     if summary["failed"]:
         print("`stemma documents --failed` shows what failed, and why.")
     question = _question(settings)
     if question is not None:
         print(f"\n$ stemma search {json.dumps(question, ensure_ascii=False)} -k 3 -v\n")
-        print_hits(answer_query(settings, question, k=3), verbose=1)
+        with answered(settings, question, k=3) as answer:
+            print_hits(answer, verbose=1)
 
 
 def _question(settings: "Settings") -> str | None:

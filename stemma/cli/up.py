@@ -63,7 +63,7 @@ def up(
     try:
         with _interruptible(), supervised(settings, report=note) as supervisor:
             if tour:
-                take_tour(settings, meanwhile=supervisor.check)
+                take_tour(settings, since=supervisor.started_at, meanwhile=supervisor.check)
             _print_addresses(addresses(settings))
             note("Ctrl-C stops everything.")
             supervisor.wait()
