@@ -3,12 +3,18 @@
 import dagster as dg
 
 from assets.partitions import document_partitions
-from resources.observations import SOURCE_FILES
+from resources.corpus import CorpusResource
+from resources.observations import SOURCE_FILES, unreported_hashes
 
-source_files = dg.AssetSpec(
-    SOURCE_FILES,
+
+@dg.observable_source_asset(
+    key=SOURCE_FILES,
     partitions_def=document_partitions,
     group_name="library",
-    description="One file of the library. Its data version is the sha256 of its bytes, observed whenever they are read.",
-    kinds={"file"},
+    description="One file of the library. Its data version is the sha256 of its bytes, observed whenever a run reads them.",
 )
+def source_files(context: dg.OpExecutionContext, corpus: CorpusResource) -> dg.DataVersionsByPartition:
+    """Report the hashes that runs have taken and Dagster has not seen; runs do the same for what they read."""
+    with corpus.installation.pool.connection() as connection:
+        hashes = dict(connection.execute("SELECT partition_key, content_hash FROM sources WHERE content_hash IS NOT NULL").fetchall())
+    return dg.DataVersionsByPartition(unreported_hashes(context.instance, hashes))

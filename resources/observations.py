@@ -27,12 +27,17 @@ def observe_settings(instance: dg.DagsterInstance, wanted: Fingerprints) -> None
             instance.report_runless_asset_event(dg.AssetObservation(key, tags={DATA_VERSION_TAG: fingerprint}))
 
 
-def observe_sources(context: dg.AssetExecutionContext, hashes: Mapping[str, str]) -> None:
-    """Report partition key -> sha256 of the bytes, as one batch of events, for those that differ from the one reported last."""
-    known = context.instance.event_log_storage.get_latest_tags_by_partition(
+def unreported_hashes(instance: dg.DagsterInstance, hashes: Mapping[str, str]) -> dict[str, str]:
+    """Those of partition key -> sha256 that differ from what was reported last."""
+    known = instance.event_log_storage.get_latest_tags_by_partition(
         SOURCE_FILES, DagsterEventType.ASSET_OBSERVATION, [DATA_VERSION_TAG], list(hashes)
     )
-    changed = {key: sha256 for key, sha256 in hashes.items() if known.get(key, {}).get(DATA_VERSION_TAG) != sha256}
+    return {key: sha256 for key, sha256 in hashes.items() if known.get(key, {}).get(DATA_VERSION_TAG) != sha256}
+
+
+def observe_sources(context: dg.AssetExecutionContext, hashes: Mapping[str, str]) -> None:
+    """Report partition key -> sha256 of the bytes, as one batch of events, for those that differ from what was reported last."""
+    changed = unreported_hashes(context.instance, hashes)
     step = context.op_execution_context._step_execution_context
     batch_id = generate_event_batch_id()
     for position, (key, sha256) in enumerate(changed.items(), start=1):

@@ -146,8 +146,8 @@ UPDATE sources AS s
        retry_at = %(now)s + make_interval(secs => %(backoff_s)s * least(100, 2 ^ (
            SELECT count(*) FROM (
                SELECT a.state FROM attempts AS a WHERE a.source_id = s.source_id AND a.finished_at IS NOT NULL
-                ORDER BY a.attempt_number DESC LIMIT 7) AS recent
-            WHERE recent.state = 'interrupted') - 1))
+                ORDER BY a.attempt_number DESC LIMIT 6) AS recent
+            WHERE recent.state = 'interrupted')))
   FROM closed AS c WHERE s.source_id = c.source_id;
 
 -- name: close_unlaunched

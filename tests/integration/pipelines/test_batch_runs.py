@@ -2,6 +2,7 @@
 
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.dagster_run import DagsterRunStatus
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
 
@@ -20,7 +21,7 @@ def status(pipeline, asset: str, partition: str) -> str:
     from pipelines.definitions import defs
 
     graph = defs.resolve_asset_graph()
-    resolver = CachingStaleStatusResolver(pipeline.instance, graph, pipeline.instance)
+    resolver = CachingStaleStatusResolver(pipeline.instance, graph, LoadingContextForTest(pipeline.instance))
     return resolver.get_status(dg.AssetKey(asset), partition).value
 
 
