@@ -1,12 +1,16 @@
 """What walks write into the catalog."""
 
+import json
 import os
+import subprocess
 import sys
 import threading
+import time
 import unicodedata
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from stemma.library.catalog import walk_library
 from stemma.store.locks import WALK_LOCK
@@ -201,3 +205,37 @@ def test_a_workspace_keeps_the_name_that_someone_gave_it(catalog):
     catalog.write("ws/b.txt")
     catalog.walk()
     assert catalog.rows("SELECT name FROM workspaces WHERE key = 'ws'") == [("Sales",)]
+
+
+def test_every_file_of_an_odd_tree_is_listed_once_and_leads_to_its_bytes(catalog, shared: Path, tmp_path: Path):
+    tree = tmp_path / "odd"
+    subprocess.run([sys.executable, shared / "files/build_odd_tree.py", tree], check=True, capture_output=True)
+    catalog.settings = catalog.settings.model_copy(update={"library": tree})
+    outcome = catalog.walk()
+    sources = catalog.rows("SELECT source_path, partition_key, disk_path, error_code FROM sources")
+    expected = json.loads((tmp_path / "odd.expected.json").read_text("utf-8"))
+    needles = {os.fsencode(entry["path"]): entry["needle"] for entry in expected if entry["should_ingest"] and entry["path"] != "empty.txt"}
+    read = {disk_path: (tree / os.fsdecode(disk_path)).read_text() for _, _, disk_path, _ in sources if disk_path in needles}
+    assert read.keys() == needles.keys()
+    assert all(needle in read[path] or path.startswith(b"dup/") for path, needle in needles.items())
+    assert len({key for _, key, _, _ in sources}) == len(sources) == outcome.n_seen
+    assert [path[:3] for path, _, _, code in sources if code == "path_too_long"] == ["ddd"]
+    assert catalog.walk().n_unchanged == len(sources)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_unchanged_files_are_walked_in_seconds_and_touch_no_index(catalog):
+    for folder in range(100):
+        (catalog.library / f"ws{folder % 5}/folder {folder}").mkdir(parents=True)
+        for n in range(1_000):
+            (catalog.library / f"ws{folder % 5}/folder {folder}/document {folder}-{n}.txt").touch()
+    catalog.walk()
+    catalog.run("ANALYZE sources")
+    began = time.monotonic()
+    outcome = catalog.walk()
+    elapsed_s = time.monotonic() - began
+    assert (outcome.complete, outcome.n_unchanged) == (True, 100_000)
+    assert elapsed_s < 10
+    time.sleep(1.5)  # the server's counters follow within a second
+    [(updated, within_page)] = catalog.rows("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'sources'")
+    assert within_page == updated > 0
