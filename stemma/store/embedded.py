@@ -89,8 +89,7 @@ def stop_embedded(home: Path, *, mode: str = "fast") -> None:
 def ensure_database(url: str) -> None:
     """Make the URL's database if the server lacks it; two at once make it once."""
     database = urlsplit(url).path.lstrip("/")
-    admin = url.replace(f"/{database}", "/postgres", 1)
-    with explained(), psycopg.connect(admin, autocommit=True, connect_timeout=5) as connection:
+    with explained(), psycopg.connect(url, dbname="postgres", autocommit=True, connect_timeout=5) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone():
             return
         try:
