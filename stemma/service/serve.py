@@ -32,7 +32,8 @@ class _Server(uvicorn.Server):
 def serve(settings: Settings) -> int:
     """Serve on SERVICE_HOST and SERVICE_PORT until SIGTERM or SIGINT; running requests are finished first.
 
-    Returns the exit code: 0 after a signal, 1 when the start failed or PostgreSQL came back with a schema that must not be served.
+    Returns the exit code: 0 after a signal, 1 when PostgreSQL came back with a schema that must not be served. A start that fails
+    (a migration, the port) ends the process with 3, as uvicorn does.
     """
     app = create_app(settings)
     server = _Server(
@@ -43,7 +44,7 @@ def serve(settings: Settings) -> int:
     )  # fmt: skip
     service: Service = app.state.service
     asyncio.run(_serve(server, service))
-    return 0 if server.started and not service.failed.is_set() else 1
+    return 1 if service.failed.is_set() else 0
 
 
 async def _serve(server: uvicorn.Server, service: Service) -> None:

@@ -128,9 +128,9 @@ def _apply(connection: Connection, migration: Migration) -> str:
             connection.execute(_BOOKKEEPING)
             connection.execute(cast(LiteralString, migration.sql))  # a file that ships with the code
             connection.execute("INSERT INTO schema_migrations (name, sha256) VALUES (%s, %s)", [migration.name, migration.sha256])
-    except psycopg.OperationalError:
-        raise  # the server went away: not the file's fault
     except psycopg.Error as error:
+        if connection.closed:
+            raise  # the server went away: not the file's fault
         raise MigrationFailed(f"{migration.name}: {str(error).strip()}") from error
     return migration.name
 
