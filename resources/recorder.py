@@ -6,7 +6,7 @@ Dagster runs carry one partition or one contiguous range. A batch run is tagged 
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 from dagster._core.definitions.data_version import (
@@ -44,7 +44,7 @@ class Recorder:
     def __init__(self, context: dg.AssetExecutionContext, run: Run, *, check: str) -> None:
         self._context, self._run, self._check = context, run, check
         _pool_connections(context.instance)
-        context.run.tags[EXTERNALLY_MANAGED_ASSETS_TAG] = "true"
+        cast("dict[str, str]", context.run.tags)[EXTERNALLY_MANAGED_ASSETS_TAG] = "true"
         graph = context.op_execution_context.job_def.asset_layer.asset_graph
         self._asset = graph.get(context.asset_key)
         partitions = run_partitions(run)
@@ -84,21 +84,22 @@ class Recorder:
             )
 
     def _check_failed(self, partition: str, error: DocumentError) -> None:
-        self._context.log_event(
-            dg.AssetCheckEvaluation(
-                self._context.asset_key, self._check, False, partition=partition, description=error.message,
-                metadata={"code": error.code, "source_path": error.source_path, "message": error.message},
-            )
-        )  # fmt: skip
+        facts = {"code": error.code, "source_path": error.source_path, "message": error.message}
+        self._evaluate(partition, passed=False, description=error.message, metadata=facts)
 
     def _pass_checks(self, outcome: StageOutcome) -> None:
         """Checks are logged one by one, so only where a person would miss them: the planned partition, and those that failed last time."""
-        known = self._context.instance.event_log_storage.get_asset_check_partition_info(
-            [dg.AssetCheckKey(self._context.asset_key, self._check)]
-        )
-        failed_last = {info.partition_key for info in known if info.latest_execution_status.name == "FAILED"}
+        check = dg.AssetCheckKey(self._context.asset_key, self._check)
+        known = self._context.instance.event_log_storage.get_asset_check_partition_info([check])
+        failed_last = {info.partition_key for info in known if info.partition_key and info.latest_execution_status.name == "FAILED"}
         for partition in sorted((failed_last | self._planned) & outcome.versions.keys()):
-            self._context.log_event(dg.AssetCheckEvaluation(self._context.asset_key, self._check, True, partition=partition))
+            self._evaluate(partition, passed=True)
+
+    def _evaluate(self, partition: str, *, passed: bool, description: str | None = None, metadata: Mapping[str, str] | None = None) -> None:
+        evaluation = dg.AssetCheckEvaluation(
+            self._context.asset_key, self._check, passed, partition=partition, description=description, metadata=metadata or {}
+        )
+        self._context.log_event(cast("Any", evaluation))  # accepted, though its annotation lists other events only
 
     def _plan(self, partition: str) -> None:
         """Dagster shows a partition as failed when a failed run planned it and did not materialize it."""

@@ -55,10 +55,7 @@ def index_chunks(run: Run, sources: pl.DataFrame, *, index_of: Callable[[SparseI
             )
         for source_id in uncovered:
             written[source_id] += entries_of[source_id].height
-    rows = {
-        i: (situated.contexts[i].output_hash, result_key(situated.output_hash(held_sources[i])), "")
-        for i in targets
-    }
+    rows = {i: (situated.contexts[i].output_hash, result_key(situated.output_hash(held_sources[i])), "") for i in targets}
     with run.pool.connection() as connection:
         held = record(run, connection, "bm25_index", run.wanted.bm25, rows)
     partitions = partition_of(sources)
@@ -83,11 +80,7 @@ def _targets(run: Run, sources: pl.DataFrame, situated: Situated) -> dict[str, _
                 [ids],
             ).fetchall()
         }
-        targets = {
-            i: live[i][1]
-            for i in ids
-            if i in live and live[i][0] == situated.output_hash(held_sources[i])
-        }
+        targets = {i: live[i][1] for i in ids if i in live and live[i][0] == situated.output_hash(held_sources[i])}
         new = [i for i in ids if i not in targets]
         next_index = reserve_original_indexes(connection, sum(situated.frames[i].height for i in new))
         for i in new:

@@ -5,7 +5,10 @@ from collections.abc import Callable
 import polars as pl
 
 from stemma.embedding.embedder import Embedder, EmbeddingSpec
-from stemma.stages.run import Run, StageOutcome, Version, count_calls, partition_of, record
+from stemma.embedding.sentence_transformers_embedder import UnsoundVector
+from stemma.errors import DocumentError, EmbeddingMissing
+from stemma.library import claims
+from stemma.stages.run import Run, StageOutcome, Version, count_calls, now, partition_of, record
 from stemma.stages.situated import situated_chunks
 from stemma.store.embedding_cache import missing_inputs, store_vectors
 from stemma.store.embedding_indexes import ensure_embedding_index, open_embedding_indexes
@@ -29,13 +32,20 @@ def embed_chunks(
         ensure_embedding_index(connection, wanted)
         indexes = open_embedding_indexes(connection)
     embedded: dict[str, int] = dict.fromkeys(situated.frames, 0)
+    failures: dict[str, DocumentError] = {}
+    paths = dict(sources.select("source_id", "source_path").iter_rows())
     for index in indexes:
         texts = {i: frame["contextualized_content"].to_list() for i, frame in situated.frames.items()}
         hashes = {i: [index.spec.input_hash(text) for text in passages] for i, passages in texts.items()}
         text_of = {digest: text for i in texts for digest, text in zip(hashes[i], texts[i], strict=True)}
         with run.pool.connection() as connection:
             missing = missing_inputs(connection, index.spec.spec_hash, list(text_of))
-        _embed(run, index.spec, {digest: text_of[digest] for digest in missing}, embedder_of)
+        unsound = _embed(run, index.spec, {digest: text_of[digest] for digest in missing}, embedder_of)
+        failures |= {
+            i: EmbeddingMissing(paths[i], f"{index.spec.model} gives no sound vector for {n} of its chunks")
+            for i, digests in hashes.items()
+            if (n := len(unsound.intersection(digests)))
+        }
         left = set(missing)
         for i, digests in hashes.items():  # a string that several documents share is counted for the first
             embedded[i] += len(left.intersection(digests))
@@ -47,10 +57,12 @@ def embed_chunks(
             "",
         )
         for i, frame in situated.frames.items()
+        if i not in failures
     }
     with run.pool.connection() as connection:
         held = record(run, connection, "embeddings", run.wanted.embedding, rows)
         count_calls(run, connection, embedded=embedded)
+        claims.fail_attempts(connection, run.run_id, "embedding", failures, run.settings, now=now())
     partitions = partition_of(sources)
     return StageOutcome(
         {
@@ -58,14 +70,23 @@ def embed_chunks(
             for i, (_, output, _) in rows.items()
             if i in held
         },
-        {},
+        {partitions[i]: error for i, error in failures.items()},
     )  # fmt: skip
 
 
-def _embed(run: Run, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: Callable[[EmbeddingSpec], Embedder]) -> None:
-    digests = list(text_of)
-    for start in range(0, len(digests), PASSAGES_PER_COMMIT):
-        part = digests[start : start + PASSAGES_PER_COMMIT]
-        vectors = embedder_of(spec).embed_passages([text_of[digest] for digest in part])
+def _embed(run: Run, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: Callable[[EmbeddingSpec], Embedder]) -> set[str]:
+    """Embed and keep the strings (input hash -> string); returns the hashes of those that the model has no sound vector for."""
+    digests, unsound = list(text_of), set[str]()
+    while digests:
+        part = digests[:PASSAGES_PER_COMMIT]
+        try:
+            vectors = embedder_of(spec).embed_passages([text_of[digest] for digest in part])
+        except UnsoundVector as error:
+            refused = {part[position] for position in error.positions}
+            unsound |= refused
+            digests = [digest for digest in digests if digest not in refused]
+            continue
+        digests = digests[len(part) :]
         with run.pool.connection() as connection:
             store_vectors(connection, spec.spec_hash, part, vectors)
+    return unsound

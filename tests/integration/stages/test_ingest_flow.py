@@ -290,3 +290,27 @@ def test_other_bytes_with_the_same_text_get_their_own_doc_id(corpus):
     corpus.ingest()
     assert corpus.value("SELECT doc_id FROM documents") != doc_id
     assert corpus.look().batches == ()
+
+
+def test_a_chunk_without_a_sound_vector_fails_its_document_alone(corpus):
+    from stemma.embedding.models import embedding_spec
+    from stemma.embedding.sentence_transformers_embedder import UnsoundVector
+    from stemma.stages.embeddings import embed_chunks
+
+    real = corpus.installation.embedder_of
+
+    class RefusesPoison:
+        def embed_passages(self, passages):
+            if bad := tuple(n for n, passage in enumerate(passages) if "poison" in passage):
+                raise UnsoundVector(bad)
+            return real(embedding_spec("minilm")).embed_passages(passages)
+
+    corpus.write("bad.txt", "This is poison.")
+    corpus.write("good.txt", "This is a good apple.")
+    [batch] = corpus.look().batches
+    run = corpus.open(batch.batch_id)
+    corpus.work(run, publish=False)
+    corpus.rows("DELETE FROM embedding_cache RETURNING 1")
+    outcome = embed_chunks(run, run.sources(), wanted=embedding_spec("minilm"), embedder_of=lambda spec: RefusesPoison())
+    assert {key: error.code for key, error in outcome.failures.items()} == {"bad.txt": "embedding_missing"}
+    assert list(outcome.versions) == ["good.txt"]
