@@ -59,6 +59,11 @@ def test_a_family_of_joined_emoji_is_never_divided():
     assert contents(plain(family * 3), 10) == [family] * 3
 
 
+def test_a_mark_on_a_space_is_found_even_where_only_one_character_fits():
+    assert contents(plain("ab \u0301c"), 1) == ["a", "b", "\u0301", "c"]
+    assert contents(plain("ab \u0301c"), 2) == ["ab", " \u0301", "c"]
+
+
 def test_a_carriage_return_stays_with_its_line_feed():
     assert contents(plain("abc\r\ndef"), 4) == ["abc", "def"]
 
