@@ -1,14 +1,16 @@
 """The query service: routes over what has been published."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.metadata import version
+from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
 
 from stemma.service.middleware import Surroundings, allowed_hosts
-from stemma.service.problems import install_problem_handlers
+from stemma.service.problems import MEDIA_TYPE, install_problem_handlers
 from stemma.service.routes_documents import router as documents_router
 from stemma.service.routes_page import install_page
 from stemma.service.routes_search import router as search_router
@@ -49,4 +51,21 @@ def create_app(settings: Settings) -> FastAPI:
     for router in (search_router, documents_router, status_router):
         app.include_router(router)
     install_page(app)
+    app.openapi = _describe(app.openapi)
     return app
+
+
+def _describe(described: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    """FastAPI's description, with refusals under the media type that they are sent with."""
+
+    @cache
+    def description() -> dict[str, Any]:
+        document = described()
+        operations = (operation for path in document["paths"].values() for operation in path.values())
+        for response in (response for operation in operations for response in operation["responses"].values()):
+            for media_type, content in list(response.get("content", {}).items()):
+                if content.get("schema", {}).get("$ref", "").endswith("/Problem"):
+                    response["content"] = {MEDIA_TYPE: response["content"].pop(media_type)}
+        return document
+
+    return description

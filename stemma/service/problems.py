@@ -136,7 +136,7 @@ def _request_id(request: Request) -> str | None:
 
 
 PROBLEMS: dict[int | str, dict[str, object]] = {
-    status: {"model": Problem, "description": description, "content": {MEDIA_TYPE: {}}}
+    status: {"model": Problem, "description": description}
     for status, description in {
         422: "The request cannot be answered; `code` says why.",
         503: "A store is away or not ready; the same request may succeed later.",

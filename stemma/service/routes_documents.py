@@ -22,7 +22,7 @@ DocumentId = Annotated[str, Path(alias="id", description="A source_id or a doc_i
 ONE: dict[int | str, dict[str, Any]] = {
     404: {"model": Problem, "description": "`unknown_document`, or `document_not_published` where a live version is needed."},
     410: {"model": Problem, "description": "`superseded_document`: the doc_id is of an older version; `present_doc_id` is the live one."},
-    503: PROBLEMS[503],
+    **PROBLEMS,
 }
 
 router = APIRouter(prefix="/api/documents", tags=["documents"])

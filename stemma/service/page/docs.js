@@ -28,13 +28,16 @@ function reachable(description, schema, found = new Map()) {
   return found;
 }
 
+/** Text with its `code` set as code. */
+const prose = (text) => text.split("`").map((part, at) => (at % 2 ? element("code", {}, part) : part));
+
 function fields(schema) {
   return element("table", { className: "fields" },
     element("tbody", {}, Object.entries(schema.properties ?? {}).map(([name, field]) =>
       element("tr", {},
         element("td", {}, element("code", {}, name), schema.required?.includes(name) ? element("span", { className: "required" }, "required") : null),
         element("td", {}, typeName(field)),
-        element("td", {}, field.description ?? "")))));
+        element("td", {}, prose(field.description ?? ""))))));
 }
 
 function schemas(description, schema) {
@@ -79,13 +82,13 @@ function operation(description, path, method, described) {
   const answers = Object.entries(described.responses).map(([status, response]) => {
     const schema = Object.values(response.content ?? {})[0]?.schema;
     return element("tr", {}, element("td", {}, element("code", {}, status)), element("td", {}, Object.keys(response.content ?? {}).join(", ")),
-      element("td", {}, schema ? `${typeName(schema)}. ` : "", response.description ?? ""));
+      element("td", {}, schema ? `${typeName(schema)}. ` : "", prose(response.description ?? "")));
   });
   const good = Object.values(described.responses["200"]?.content ?? {})[0]?.schema;
   return element("section", { className: "operation", id: described.operationId },
     element("h2", {}, element("span", { className: `verb ${method}` }, method.toUpperCase()), " ", element("code", {}, path)),
     element("p", { className: "title" }, described.summary ?? ""),
-    ...(described.description ?? "").split("\n\n").filter(Boolean).map((paragraph) => element("p", {}, paragraph)),
+    ...(described.description ?? "").split("\n\n").filter(Boolean).map((paragraph) => element("p", {}, prose(paragraph))),
     element("h3", {}, "Try it"), tryForm(method.toUpperCase(), path, described, description),
     request ? element("h3", {}, "Request") : null, request ? schemas(description, request) : null,
     element("h3", {}, "Responses"), element("table", { className: "fields" }, element("tbody", {}, answers)), schemas(description, good));
@@ -95,6 +98,6 @@ const response = await fetch("/openapi.json");
 const description = await response.json();
 byId("operations").replaceChildren(
   element("h1", {}, `${description.info.title} ${description.info.version}`),
-  ...description.info.description.split("\n\n").map((paragraph) => element("p", {}, paragraph)),
+  ...description.info.description.split("\n\n").map((paragraph) => element("p", {}, prose(paragraph))),
   ...Object.entries(description.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, described]) => operation(description, path, method, described))));

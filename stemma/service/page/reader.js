@@ -18,7 +18,7 @@ export async function showDocument(parameters, id) {
     const text = await getText(`/api/documents/${encodeURIComponent(opened.doc_id ?? opened.source_id)}/text`);
     if (mine !== latest) return;
     const span = present && parameters.has("from") ? [Number(parameters.get("from")), Number(parameters.get("to"))] : null;
-    view.replaceChildren(heading(opened, text, span), ...(present ? [] : [changed()]), body(text, span));
+    view.replaceChildren(heading(opened, text, span, parameters.get("page")), ...(present ? [] : [changed()]), body(text, span));
     document.title = `${opened.title ?? opened.source_path} · Stemma`;
     (byId("span") ?? byId("main")).scrollIntoView({ block: byId("span") ? "center" : "start" });
     byId("span")?.focus({ preventScroll: true });
@@ -45,19 +45,21 @@ function changed() {
   return element("p", { className: "notice" }, "This document has changed since the passage was found. You see its present text.");
 }
 
-function heading(opened, text, span) {
-  const facts = [
+function heading(opened, text, span, page) {
+  const whole = [
     opened.workspace,
     opened.file_type?.toUpperCase(),
     opened.n_pages ? count(opened.n_pages, "page") : null,
-    opened.n_chunks === null || opened.n_chunks === undefined ? null : count(opened.n_chunks, "passage"),
-    span ? lines(...lineSpan(text, span)) : null,
+    opened.n_chunks === null ? null : count(opened.n_chunks, "passage"),
   ];
+  const here = span ? [page ? `page ${page}` : null, lines(...lineSpan(text, span))].filter(Boolean).join(", ") : null;
   return element("header", {},
     back(),
-    element("h1", {}, opened.title ?? opened.source_path),
-    element("p", { className: "path" }, opened.source_path),
-    element("p", { className: "place" }, facts.filter(Boolean).join(" · ")),
+    element("div", {},
+      element("h1", {}, opened.title),
+      element("p", { className: "path" }, opened.source_path),
+      element("p", { className: "place" }, whole.filter(Boolean).join(" · "))),
+    here ? element("button", { type: "button", className: "here", onclick: () => byId("span").scrollIntoView({ block: "center" }) }, here) : null,
     opened.error_message ? element("p", { className: "error" }, element("code", {}, opened.error_code), ` ${opened.error_message}`) : null);
 }
 

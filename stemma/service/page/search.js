@@ -2,7 +2,7 @@
 
 import { search } from "./api.js";
 import { byId, count, element, lines, pages } from "./dom.js";
-import { markedPieces } from "./words.js";
+import { beginning, from, markedPieces } from "./words.js";
 
 const K = 10;
 const K_MORE = 50;
@@ -26,11 +26,16 @@ function separated(parts, separator, className) {
 
 function documentLink(hit) {
   const parameters = new URLSearchParams({ from: hit.char_start, to: hit.char_end });
+  if (hit.page_start !== null) parameters.set("page", hit.page_start === hit.page_end ? hit.page_start : `${hit.page_start}–${hit.page_end}`);
   return `#/document/${encodeURIComponent(hit.doc_id)}?${parameters}`;
 }
 
 function result(hit, query) {
-  const passage = markedPieces(hit.content, query).map(([text, marked]) => (marked ? element("mark", {}, text) : text));
+  const pieces = markedPieces(hit.content, query);
+  const start = beginning(pieces);
+  const passage = from(pieces, start).map(([text, marked]) => (marked ? element("mark", {}, text) : text));
+  if (start) passage.unshift("… ");
+  const trail = hit.section_path[0] === hit.title ? hit.section_path.slice(1) : hit.section_path;
   const place = [hit.workspace, pages(hit.page_start, hit.page_end), lines(hit.start_line, hit.end_line)].filter(Boolean);
   return element("li", {},
     element("a", { className: "result", href: documentLink(hit) },
@@ -38,9 +43,7 @@ function result(hit, query) {
         element("span", { className: "title" }, hit.title),
         element("span", { className: "badges" }, separated(badges(hit.trace), "·", "dot"))),
       element("span", { className: "path" }, hit.source_path),
-      hit.section_path.length
-        ? element("span", { className: "trail" }, separated(hit.section_path.map((heading) => element("span", {}, heading)), "›", "dot"))
-        : null,
+      trail.length ? element("span", { className: "trail" }, separated(trail.map((heading) => element("span", {}, heading)), "›", "dot")) : null,
       element("span", { className: hit.chunk_type === "prose" ? "passage" : "passage fixed" }, passage),
       element("span", { className: "place" }, place.join(" · "))));
 }

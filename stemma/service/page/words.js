@@ -14,6 +14,29 @@ function stem(word) {
   return lower.replace(/(ing|edly|ed|ies|es|s|ly|e|y)$/, "") || lower;
 }
 
+const LEAD = 240; // characters of a passage that are surely visible before it is cut off
+const BEFORE = 90; // context kept before the first marked word of a later stretch
+
+/** Where to begin showing a passage, so that its first marked word is seen: 0, or the start of a word shortly before it. */
+export function beginning(pieces) {
+  const first = pieces.findIndex(([, marked]) => marked);
+  const before = pieces.slice(0, Math.max(first, 0)).map(([text]) => text).join("");
+  if (before.length <= LEAD) return 0;
+  const from = before.length - BEFORE;
+  const space = before.slice(from).search(/\s\S/u);
+  return space < 0 ? before.length : from + space + 1;
+}
+
+/** The pieces from this index of the whole on. */
+export function from(pieces, index) {
+  const kept = [];
+  for (const [text, marked] of pieces) {
+    if (index < text.length) kept.push([text.slice(index), marked]);
+    index = Math.max(0, index - text.length);
+  }
+  return kept;
+}
+
 /** [text, marked] pieces that add up to the passage. */
 export function markedPieces(passage, query) {
   const asked = query.match(WORD) ?? [];
