@@ -80,8 +80,7 @@ class DraftBuilder:
                 separates them, and they are one block.
         """
         text = clean_text(text).strip("\n")
-        if kind != "code":
-            text = text.strip()
+        text = text.rstrip() if kind in ("code", "list") else text.strip()  # there, the first line's indent has a meaning
         if not is_visible(text):
             return False
         continues = continues and bool(self._blocks) and self._blocks[-1].kind == kind and self._blocks[-1].char_end == self.length

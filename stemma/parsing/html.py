@@ -147,7 +147,7 @@ class _Flow:
         number = self._lists[-1]
         if number is not None:
             self._lists[-1] = number + 1
-        return "  " * (len(self._lists) - 1) + ("- " if number is None else f"{number}. ")
+        return "  " * min(len(self._lists) - 1, 9) + ("- " if number is None else f"{number}. ")
 
 
 def _name(element: HtmlElement) -> str:
@@ -169,13 +169,13 @@ def _data_rows(table: HtmlElement) -> list[list[str]]:
 
     A cell over several columns or rows has its text once, at its first place; a table inside a cell is part of its text.
     """
-    if table.get("role") in ("presentation", "none"):
+    if table.get("role") in ("presentation", "none") or all(len(_cells(row)) < 2 for row in _rows(table)):
         return []
     rows: list[list[str]] = []
     reaching: dict[int, int] = {}  # column -> rows below that a cell above still covers
     for row in _rows(table):
         cells: list[str] = []
-        for cell in row.iterchildren("td", "th"):
+        for cell in _cells(row):
             while reaching.get(len(cells), 0):
                 reaching[len(cells)] -= 1
                 cells.append("")
@@ -185,7 +185,11 @@ def _data_rows(table: HtmlElement) -> list[list[str]]:
                     reaching[len(cells)] = below
                 cells.append("" if column or _is_hidden(cell, _name(cell)) else _flat_text(cell))
         rows.append(cells)
-    return rows if any(len(cells) > 1 for cells in rows) else []
+    return rows
+
+
+def _cells(row: HtmlElement) -> list[HtmlElement]:
+    return list(row.iterchildren("td", "th"))
 
 
 def _rows(table: HtmlElement) -> Iterator[HtmlElement]:

@@ -118,7 +118,7 @@ def _paragraph(block: Sequence[Line], keep_hyphen: frozenset[str]) -> Paragraph:
         text += line.text.strip() if i == 0 else _joint(text, block[i - 1], line, width) + line.text.strip()
     text = _mend_hyphens(text, keep_hyphen)
     full = block[-1].right - block[-1].left >= FULL_LINE * width
-    return Paragraph(text, median(line.height for line in block), len(block), full and len(block) > 1)
+    return Paragraph(text, median(line.height for line in block), len(block), full and len(text) > 40)
 
 
 def _joint(before: str, last: Line, line: Line, width: float) -> str:

@@ -23,6 +23,7 @@ MIN_OCR_DPI = 50  # a page so large that it would be rendered coarser has no leg
 RUNNING_MIN_PAGES = 4  # lines at the edge of the page that repeat on this many pages and on half of them are running
 HEADING_HEIGHT = 1.15  # of the body text
 
+_HYPHEN_OR_UNKNOWN = "\ufffe\x02"  # pdfium's mark for a hyphen at a line's end, and for a glyph without a character
 _COMPATIBILITY_FORMS = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]+")  # ligatures and Arabic letters by position
 _SWAPPED_LAM_ALEF = re.compile("[\u0622\u0623\u0625\u0627]\u0644")
 
@@ -109,11 +110,11 @@ def _text_lines(page: Any) -> list[Line]:
     lines: list[Line] = []
     characters = _characters(text_page)
     start = 0
-    for end in [*(i for i, character in enumerate(characters) if character in "\r\n\ufffe\x02"), len(characters)]:
+    for end in [*(i for i in range(len(characters)) if place.ends_line(characters, i)), len(characters)]:
         text = "".join(characters[start:end])
         if is_visible(text):
             text = _SWAPPED_LAM_ALEF.sub(lambda match, start=start: place.unswapped(match, start), text)
-            hyphen = SOFT_HYPHEN if end < len(characters) and characters[end] in "\ufffe\x02" else ""
+            hyphen = SOFT_HYPHEN if end < len(characters) and characters[end] in _HYPHEN_OR_UNKNOWN else ""
             lines.append(place.line(_readable(text) + hyphen, characters, start, end))
         start = end + 1
     text_page.close()
@@ -137,7 +138,7 @@ def _characters(text_page: Any) -> list[str]:
 
 def _readable(text: str) -> str:
     text = _COMPATIBILITY_FORMS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
-    return clean_text(text).strip()
+    return clean_text(re.sub(f"[{_HYPHEN_OR_UNKNOWN}]", "\ufffd", text)).strip()
 
 
 class _Placement:
@@ -154,6 +155,18 @@ class _Placement:
         across, down = abs(lefts[-1] - lefts[0]), tops[-1] - tops[0]
         turn = 0 if abs(down) <= 2 * across else 1 if down > 0 else -1
         return Line(text, min(lefts), max(rights), min(tops), max(bottoms), turn)
+
+    def ends_line(self, characters: Sequence[str], index: int) -> bool:
+        """Whether a line ends here: at a line end, or at a hyphen mark after which the text goes on elsewhere than beside it."""
+        if characters[index] in ("\r", "\n"):
+            return True
+        if not characters[index] or characters[index] not in _HYPHEN_OR_UNKNOWN:
+            return False
+        if not 0 < index < len(characters) - 1:
+            return index > 0
+        before, after = self._upright(index - 1), self._upright(index + 1)
+        on_one_height = min(before[3], after[3]) > max(before[2], after[2])
+        return not (on_one_height and after[0] >= before[0])
 
     def unswapped(self, match: re.Match[str], start: int) -> str:
         """Lam and alef of one glyph in reading order: pdfium turns right-to-left text around, the glyph's two letters too."""
@@ -190,18 +203,18 @@ def _rendered(page: Any) -> Any | None:
 
 
 def _drop_running_lines(pages: Sequence[_PageText]) -> None:
-    """Keep a header or footer on the first page that has it. Numbers that count pages may differ from page to page."""
-    edges = [{_running_key(line.text, number) for line in _edge_lines(page)} for number, page in enumerate(pages, 1)]
+    """Keep a header or footer on the first page that has it. A number that counts pages may differ from page to page."""
+    edges = [{key for line in _edge_lines(page) for key in _running_keys(line.text, number)} for number, page in enumerate(pages, 1)]
     counts = Counter(key for keys in edges for key in keys)
     running = {key for key, count in counts.items() if count >= max(RUNNING_MIN_PAGES, len(pages) / 2)}
     seen: set[str] = set()
     for number, page in enumerate(pages, 1):
         if len(page.lines) < 3:
             continue  # where nothing else stands, the line is the content
-        repeated = [line for line in _edge_lines(page) if _running_key(line.text, number) in running]
-        drop = [line for line in repeated if _running_key(line.text, number) in seen]
-        seen.update(_running_key(line.text, number) for line in repeated)
-        page.lines = [line for line in page.lines if not any(line is dropped for dropped in drop)]
+        repeated = [(line, keys) for line in _edge_lines(page) if (keys := _running_keys(line.text, number) & running)]
+        dropped = [line for line, keys in repeated if keys & seen]
+        seen.update(key for _, keys in repeated for key in keys)
+        page.lines = [line for line in page.lines if not any(line is other for other in dropped)]
 
 
 def _edge_lines(page: _PageText) -> list[Line]:
@@ -209,9 +222,11 @@ def _edge_lines(page: _PageText) -> list[Line]:
     return by_height[:2] + by_height[2:][-2:]
 
 
-def _running_key(text: str, page: int) -> str:
-    """The line with numbers that stand alone replaced by their distance from the page's own."""
-    return re.sub(r"(?<!\S)\d{1,5}(?!\S)", lambda match: f"#{int(match[0]) - page}", clean_line(text))
+def _running_keys(text: str, page: int) -> set[str]:
+    """The line as it is, and with each number that stands alone replaced by its distance from the page's own."""
+    line = clean_line(text)
+    numbers = re.finditer(r"(?<!\S)\d{1,5}(?!\S)", line)
+    return {line, *(f"{line[: found.start()]}#{int(found[0]) - page}{line[found.end() :]}" for found in numbers)}
 
 
 def _build(builder: DraftBuilder, pages: Sequence[_PageText]) -> None:

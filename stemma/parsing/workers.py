@@ -6,6 +6,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -43,7 +44,7 @@ class ParserPool:
 
     Args:
         timeout_s: per document; a worker's start counts as part of its first document.
-        memory_bytes: resident memory of one worker, its libraries and models (up to 500 MB with OCR) included.
+        memory_bytes: resident memory of one worker, libraries and models included: 80 MB for text, up to 1.3 GB while a page is recognised.
         recycle_after: documents after which a worker is replaced, so that what libraries leak stays bounded.
     """
 
@@ -114,6 +115,7 @@ class _Worker:
         self._received = bytearray()
         self._deadline = 0.0
         self._n_jobs = 0
+        self._starter: threading.Thread | None = None
 
     @property
     def answers(self) -> IO[bytes]:
@@ -124,7 +126,11 @@ class _Worker:
     def give(self, job: ParseJob, timeout_s: float, recycle_after: int) -> None:
         """Hand over a job; its clock starts. The process is started or replaced first where that is due."""
         self._deadline = time.monotonic() + timeout_s
-        if self._process is not None and (self._n_jobs >= recycle_after or self._process.poll() is not None):
+        if self._process is not None and (
+            self._n_jobs >= recycle_after
+            or self._process.poll() is not None
+            or self._starter is not threading.current_thread()  # the kernel counts the death of that thread as the parent's
+        ):
             self.stop()
         if self._process is None:
             self._start()
@@ -178,6 +184,7 @@ class _Worker:
         self._received.clear()
 
     def _start(self) -> None:
+        self._starter = threading.current_thread()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "stemma.parsing.worker", str(os.getpid()), str(self._memory_bytes)],
             stdin=subprocess.PIPE,

@@ -30,11 +30,13 @@ def test_turned_pages_read_from_left_to_right(parse, shared):
     assert not [block for block in document.blocks if block.kind == "heading"]
 
 
-def test_a_sentence_across_pages_is_one_paragraph_on_both(parse, shared):
+def test_a_sentence_across_pages_is_one_block_on_both(parse, shared):
     document = parse(shared / "cases/42-page-citation/sentence_across_pages.pdf")
-    start, end = document.text.index("needle-crossA"), document.text.index("needle-crossB") if "needle-crossB" in document.text else -1
-    assert page_of(document, "needle-crossA") == [1]
-    assert end < 0 or start < end
+    assert (page_of(document, "needle-crossA"), page_of(document, "needle-crossB")) == ([1], [2])
+    assert "with needle-crossA and\ncontinues on page two" in document.text
+    position = document.text.index("needle-crossA")
+    (block,) = [block for block in document.blocks if block.char_start <= position < block.char_end]
+    assert "needle-crossB" in document.text[block.char_start : block.char_end]
 
 
 def test_a_document_without_pages_has_none(parse, shared):
@@ -58,7 +60,7 @@ def test_columns_are_read_one_after_the_other(parse, shared):
 
 def test_a_running_header_is_kept_once(parse, shared):
     document = parse(shared / "files/generated/pdf/repeated_headers.pdf")
-    assert document.text.count("CONFIDENTIAL") == 1
+    assert (document.text.count("CONFIDENTIAL"), document.text.count("of 30")) == (1, 1)
     assert len(document.pages) == 30
 
 
@@ -70,7 +72,10 @@ def test_a_pdf_with_a_password_is_encrypted(parse, shared, name):
 
 def test_a_pdf_that_only_forbids_copying_is_read(parse, shared):
     assert "needle-owneronly" in parse(shared / "files/generated/pdf/encrypted_owner_only.pdf").text
-    assert "difficulties" in parse(shared / "files/pdf/u_copy-protected.pdf").text
+
+
+def test_a_glyph_without_a_character_is_marked_not_lost(parse, shared):
+    assert "di\ufffdculties" in parse(shared / "files/pdf/u_copy-protected.pdf").text
 
 
 @pytest.mark.parametrize("name", ["header_only.pdf", "html_named.pdf", "truncated.pdf"])
