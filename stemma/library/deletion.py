@@ -14,7 +14,8 @@ from psycopg.rows import class_row
 
 from sql import load_queries
 from stemma.errors import DocumentError
-from stemma.library.files import FileStat, hash_source, unlink_source
+from stemma.library.files import FileStat, unlink_source
+from stemma.library.spool import hash_source
 from stemma.library.walk import is_reserved
 from stemma.store.locks import SOURCES_PER_TRANSACTION, lock_sources, share_corpus
 from stemma.store.postgres import Connection, Pool, explained

@@ -5,7 +5,6 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ RACY_WINDOW_NS = 2_000_000_000
 """The coarsest granularity of a timestamp that is met (FAT): two writes this close may leave the same mtime."""
 
 _INT64_MAX = 2**63 - 1
-_READ_BYTES = 1 << 20
 _GONE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO))  # the last two: a link or a socket took its place
 
 
@@ -56,22 +54,6 @@ def open_source(library: Path, disk_path: bytes, source_path: str) -> Generator[
         os.close(descriptor)
 
 
-def hash_source(library: Path, disk_path: bytes, source_path: str) -> tuple[str, FileStat]:
-    """sha256 (hex) of the file's bytes and the stat they had. Raises MovedWhileReading (also if written to meanwhile), UnreadableFile."""
-    with open_source(library, disk_path, source_path) as descriptor:
-        before = FileStat.of(os.fstat(descriptor))
-        digest = sha256()
-        try:
-            while part := os.read(descriptor, _READ_BYTES):
-                digest.update(part)
-        except OSError as error:
-            raise UnreadableFile(source_path, f"The file cannot be read: {error.strerror}") from error
-        after = FileStat.of(os.fstat(descriptor))
-    if before != after:
-        raise MovedWhileReading(source_path, "The file was written to while it was read")
-    return digest.hexdigest(), after
-
-
 def unlink_source(library: Path, disk_path: bytes, *recorded: FileStat) -> bool:
     """Remove the file if its stat is every one of those recorded, and the folders that this empties; never the library itself.
 
@@ -107,11 +89,11 @@ def _open_regular(library: Path, disk_path: bytes, source_path: str) -> int:
             descriptor = os.open(name, flags, dir_fd=folder)
     except OSError as error:
         if error.errno in _GONE:
-            raise MovedWhileReading(source_path, "The file was moved or removed before it was read") from error
-        raise UnreadableFile(source_path, f"The file cannot be read: {error.strerror}") from error
+            raise MovedWhileReading(source_path, "it was moved or removed before it was read") from error
+        raise UnreadableFile(source_path, f"the file cannot be read ({error.strerror})") from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise MovedWhileReading(source_path, "It is no longer a regular file")
+        raise MovedWhileReading(source_path, "it is no longer a regular file")
     return descriptor
 
 

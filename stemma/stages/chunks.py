@@ -7,6 +7,7 @@ import polars as pl
 
 from stemma.chunking.chunk import chunk_document
 from stemma.chunking.frame import CHUNK_SCHEMA
+from stemma.chunking.promises import broken_promises
 from stemma.chunking.tokenizer import minilm_token_counter
 from stemma.errors import DocumentError, InvalidChunks
 from stemma.library import claims
@@ -85,33 +86,11 @@ def _chunk(run: Run, work: dict[str, StageResult]) -> tuple[dict[str, pl.DataFra
             overlap=settings.chunk_overlap,
             count_tokens=count_tokens,
         )
-        if problem := broken_promise(document.text, frame):
-            broken[key] = problem
+        if problems := broken_promises(document.text, frame):
+            broken[key] = problems[0]
         else:
             frames[key] = frame
     return frames, broken
-
-
-def broken_promise(text: str, chunks: pl.DataFrame) -> str | None:
-    """The first promise that the chunks break, as a phrase, or None: exact offsets, order, dense indexes, nothing blank, nothing lost."""
-    covered, last = 0, -1
-    for index, (number, start, end, content) in enumerate(chunks.select("chunk_index", "char_start", "char_end", "content").iter_rows()):
-        if number != index:
-            return f"chunk {index} has the index {number}"
-        if text[start:end] != content:
-            return f"chunk {index} is not the text between {start} and {end}"
-        if start <= last:
-            return f"chunk {index} starts at {start}, not after {last}"
-        if not content.strip():
-            return f"chunk {index} is blank"
-        if start > covered and text[covered:start].strip(INVISIBLE):
-            return f"the text between {covered} and {start} is in no chunk"
-        covered, last = max(covered, end), start
-    return f"the text after {covered} is in no chunk" if text[covered:].strip(INVISIBLE) else None
-
-
-INVISIBLE = "".join(map(chr, (*range(9, 14), 32, 0x85, 0xA0, 0xAD, 0x1680, *range(0x2000, 0x2010), 0x2028, 0x2029, *range(0x202A, 0x2030), 0x205F, *range(0x2060, 0x2070), 0x3000, 0xFEFF)))  # fmt: skip
-"""Characters that show nothing: a chunk of them alone would be blank."""
 
 
 def chunks_hash(chunks: pl.DataFrame) -> str:

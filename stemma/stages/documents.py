@@ -1,6 +1,5 @@
 """Documents: each file becomes one canonical text; the work is found again by the bytes, the format and the recipe."""
 
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ import polars as pl
 from sql import load_queries
 from stemma.errors import DocumentError
 from stemma.library import claims
+from stemma.library.spool import SpooledFile, spool
 from stemma.parsing.document import ParsedDocument
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import HEAD_BYTES, Format, require_format
-from stemma.parsing.spool import SpooledFile, spool
 from stemma.parsing.workers import ParseJob, ParserPool
 from stemma.stages.run import Run, StageOutcome, Version, count_calls, now, record
 from stemma.store.stage_results import StageResult, find_results, result_key, store_results
@@ -49,9 +48,10 @@ def spool_files(run: Run, sources: pl.DataFrame) -> Spooled:
     files: dict[str, SpooledFile] = {}
     failures: dict[str, DocumentError] = {}
     for source_id, disk_path, source_path in sources.select("source_id", "disk_path", "source_path").iter_rows():
-        path = os.path.join(os.fsencode(run.settings.library), disk_path)  # noqa: PTH118 -- bytes: names need not be text
         try:
-            files[source_id] = spool(path, folder, source_path=source_path, max_bytes=run.settings.max_file_bytes)
+            files[source_id] = spool(
+                run.settings.library, disk_path, folder, source_path=source_path, max_bytes=run.settings.max_file_bytes
+            )
         except DocumentError as error:
             failures[source_id] = error
     moved = [source_id for source_id, error in failures.items() if error.code == "moved_while_reading"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from stemma.errors import MovedWhileReading
-from stemma.library.files import FileStat, hash_source, is_racy, open_source, unlink_source
+from stemma.library.files import FileStat, is_racy, open_source, unlink_source
+from stemma.library.spool import hash_source
 
 NOW_NS = 1_700_000_000_000_000_000
 

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stemma.errors import DocumentTooLarge, MovedWhileReading, UnreadableFile
-from stemma.parsing import spool as spool_module
-from stemma.parsing.spool import hash_file, spool
+from stemma.library import spool as spool_module
+from stemma.library.spool import hash_source, spool
 
 
 def spooled(path: Path, folder: Path, max_bytes: int = 10_000_000):
-    return spool(os.fsencode(path), folder, source_path="the/file", max_bytes=max_bytes)
+    return spool(path.parent, os.fsencode(path.name), folder, source_path="the/file", max_bytes=max_bytes)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_copy_and_hash_are_those_of_the_bytes(tmp_path_factory, content):
     assert copy.path.read_bytes() == content
     assert copy.content_hash == hashlib.sha256(content).hexdigest()
     assert copy.stat.size == len(content)
-    assert hash_file(os.fsencode(original), source_path="x").content_hash == copy.content_hash
+    assert hash_source(original.parent, os.fsencode(original.name), "x")[0] == copy.content_hash
 
 
 def test_a_copy_stays_what_it_was(tmp_path, folder):
@@ -67,7 +67,7 @@ def test_the_clocks_of_a_file_are_utc(tmp_path, folder):
 def test_a_pipe_is_refused_without_waiting(tmp_path, folder):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(UnreadableFile, match="no regular file"):
+    with pytest.raises(MovedWhileReading, match="no longer a regular file"):
         spooled(pipe, folder)
 
 
@@ -79,7 +79,7 @@ def test_links_and_folders_are_refused(tmp_path, folder, kind):
         target.symlink_to(tmp_path / "real")
     else:
         target.mkdir()
-    with pytest.raises(UnreadableFile):
+    with pytest.raises(MovedWhileReading):
         spooled(target, folder)
 
 
