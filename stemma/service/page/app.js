@@ -2,7 +2,7 @@
 
 import { getJson } from "./api.js";
 import { byId, count } from "./dom.js";
-import { showDocument } from "./reader.js";
+import { goBack, showDocument } from "./reader.js";
 import { showDocuments } from "./documents.js";
 import { setWorkspaces, showSearch } from "./search.js";
 
@@ -55,7 +55,7 @@ document.addEventListener("keydown", (event) => {
     byId("query").focus();
     byId("query").select();
   }
-  if (event.key === "Escape" && address().view === "document") history.back();
+  if (event.key === "Escape" && address().view === "document") goBack();
 });
 
 window.addEventListener("hashchange", route);

@@ -20,8 +20,7 @@ export async function showDocument(parameters, id) {
     const span = present && parameters.has("from") ? [Number(parameters.get("from")), Number(parameters.get("to"))] : null;
     view.replaceChildren(heading(opened, text, span, parameters.get("page")), ...(present ? [] : [changed()]), body(text, span));
     document.title = `${opened.title ?? opened.source_path} · Stemma`;
-    (byId("span") ?? byId("main")).scrollIntoView({ block: byId("span") ? "center" : "start" });
-    byId("span")?.focus({ preventScroll: true });
+    showSpan();
   } catch (problem) {
     if (mine === latest) view.replaceChildren(back(), element("p", { className: "error", role: "alert" }, problem.message));
   }
@@ -37,8 +36,21 @@ async function open(id) {
   }
 }
 
+/** Back to where the reader was opened from; a reader opened by its address leads to the search. */
+export function goBack() {
+  if (history.length > 1) history.back();
+  else location.hash = "#/search";
+}
+
 function back() {
-  return element("button", { type: "button", className: "back", onclick: () => history.back() }, "← Back");
+  return element("button", { type: "button", className: "back", onclick: goBack }, "← Back");
+}
+
+function showSpan() {
+  const span = byId("span");
+  if (!span) return scrollTo(0, 0);
+  span.scrollIntoView({ block: span.getBoundingClientRect().height < innerHeight / 2 ? "center" : "start" });
+  span.focus({ preventScroll: true });
 }
 
 function changed() {
@@ -59,7 +71,7 @@ function heading(opened, text, span, page) {
       element("h1", {}, opened.title),
       element("p", { className: "path" }, opened.source_path),
       element("p", { className: "place" }, whole.filter(Boolean).join(" · "))),
-    here ? element("button", { type: "button", className: "here", onclick: () => byId("span").scrollIntoView({ block: "center" }) }, here) : null,
+    here ? element("button", { type: "button", className: "here", onclick: showSpan }, here) : null,
     opened.error_message ? element("p", { className: "error" }, element("code", {}, opened.error_code), ` ${opened.error_message}`) : null);
 }
 

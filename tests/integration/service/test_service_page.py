@@ -1,0 +1,164 @@
+"""The page as its user drives it, in headless Chromium."""
+
+import shutil
+import threading
+import time
+
+import pytest
+import uvicorn
+from playwright.sync_api import expect, sync_playwright
+from searchable_corpus import WordCounts, open_corpus
+
+from stemma.service import state
+from stemma.service.app import create_app
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: run tests/install_chromium.sh")
+
+ASTRAL = "Clefs 𝄞𝄞𝄞 and faces 😀😀😀 come first, before anything that is looked for."
+NEEDLE = "The hidden needle 😀 lies here, <b>not bold</b> & quite <script>plain</script>."
+
+
+@pytest.fixture(scope="module")
+def corpus(module_database_url, tmp_path_factory):
+    """A corpus without a model: the page does not care what makes the vectors."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state, "open_embedder", lambda *_args, **_options: WordCounts())
+        yield from open_corpus(module_database_url, tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="module")
+def address(corpus):
+    """The running service: an astral document, a long one, and one that failed."""
+    corpus.publish("odd/astral.md", ASTRAL, NEEDLE, "And 𝄞 the end.")
+    corpus.publish("long/book.txt", *(f"Paragraph {n} of a long book about haystacks 😀." for n in range(12_000)))
+    with corpus.connection.transaction():
+        corpus.connection.execute(
+            """
+            INSERT INTO sources (workspace_id, source_path, partition_key, disk_path, file_type, status, stage, error_code, error_message)
+            SELECT workspace_id, 'odd/broken.pdf', 'odd/broken.pdf', 'x', 'pdf', 'failed', 'parsing', 'corrupt', 'It is no sound PDF.'
+              FROM workspaces WHERE key = 'odd'
+            """
+        )
+    server = uvicorn.Server(uvicorn.Config(create_app(corpus.settings), host="127.0.0.1", port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not server.started:
+        assert thread.is_alive() and time.monotonic() < deadline
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(60)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser, address):
+    """A fresh page that fails the test when a script fails, the policy is broken, or another host is asked."""
+    context = browser.new_context()
+    opened = context.new_page()
+    opened.set_default_timeout(30_000)
+    troubles = []
+    opened.on("pageerror", lambda error: troubles.append(str(error)))
+    opened.on("console", lambda message: troubles.append(message.text) if "Content Security Policy" in message.text else None)
+    opened.on("request", lambda request: None if request.url.startswith(address) else troubles.append(request.url))
+    yield opened
+    context.close()
+    assert troubles == []
+
+
+def test_a_search_by_keyboard_leads_to_the_exact_span(page, address):
+    page.goto(address)
+    page.locator("#query").evaluate("input => input.blur()")
+    page.keyboard.press("/")
+    page.keyboard.type("hidden needle")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#results a.result")
+    first = page.locator("#results a.result").first
+    assert first.locator("mark").all_inner_texts() == ["hidden", "needle"]
+    assert first.locator(".passage").inner_text() == NEEDLE
+    assert first.locator(".badges").inner_text().replace("\n", "") == "sem #1·bm25 #1·fused 1.00"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#span")
+    assert page.locator("#span").text_content() == NEEDLE
+    assert page.locator("pre.text").text_content() == f"{ASTRAL}\n\n{NEEDLE}\n\nAnd 𝄞 the end."
+    assert page.locator("#span").evaluate(
+        "span => { const box = span.getBoundingClientRect(); return box.top >= 0 && box.bottom <= innerHeight }"
+    )
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#results a.result")
+
+
+def test_an_address_opens_what_it_names(page, address):
+    page.goto(f"{address}/#/search?q=needle&method=bm25&workspace=odd")
+    page.wait_for_selector("#results a.result")
+    assert page.input_value("#query") == "needle"
+    assert (page.input_value("#method"), page.input_value("#workspace")) == ("bm25", "odd")
+    assert "sem" not in page.locator(".badges").first.inner_text()
+
+
+def test_a_span_deep_in_a_long_text_is_exact_and_the_rest_can_be_shown(page, address):
+    hit = page.request.post(f"{address}/api/search", data={"query": "Paragraph 11000", "method": "bm25", "k": 1}).json()["hits"][0]
+    page.goto(f"{address}/#/document/{hit['doc_id']}?from={hit['char_start']}&to={hit['char_end']}")
+    page.wait_for_selector("#span")
+    assert page.locator("#span").text_content() == hit["content"]
+    earlier = page.get_by_role("button", name="Show earlier text")
+    while earlier.is_visible():
+        earlier.click()
+    whole = page.request.get(f"{address}/api/documents/{hit['doc_id']}/text").text()
+    assert page.locator("pre.text").text_content() == whole
+
+
+def test_a_span_of_a_version_that_was_replaced_leads_to_the_present_one(page, address, corpus):
+    old = corpus.publish("odd/edited.md", "the old words")
+    corpus.publish("odd/edited.md", "the new words", source_id=old.source_id)
+    page.goto(f"{address}/#/document/{old.doc_id}?from=4&to=7")
+    page.wait_for_selector("pre.text")
+    assert page.locator("pre.text").text_content() == "the new words"
+    assert "has changed" in page.locator("#view-document .notice").inner_text()
+    assert page.locator("#span").count() == 0
+
+
+def test_failures_are_shown_with_code_and_message(page, address):
+    page.goto(f"{address}/#/documents")
+    page.locator("#status-filter a", has_text="failed").click()
+    expect(page.locator("#document-rows tr")).to_have_count(1)
+    row = page.locator("#document-rows tr").inner_text()
+    assert "odd/broken.pdf" in row and "corrupt" in row and "It is no sound PDF." in row
+    assert page.locator("#failed-count").inner_text() == "1 failed"
+
+
+def test_a_refusal_is_shown_in_words(page, address):
+    page.goto(f"{address}/#/document/{'0' * 16}")
+    assert "No document has the id" in page.get_by_role("alert").inner_text()
+
+
+def test_the_description_of_the_api_can_be_tried(page, address):
+    page.goto(f"{address}/docs")
+    page.wait_for_selector(".operation")
+    operation = page.locator(".operation", has_text="Search the corpus")
+    operation.locator("textarea").fill('{"query": "needle", "k": 1}')
+    operation.get_by_role("button", name="Send").click()
+    operation.locator(".answer").wait_for(state="visible")
+    assert operation.locator(".answer").inner_text().startswith("200 in ")
+
+
+def test_every_control_has_a_name(page, address):
+    page.goto(f"{address}/#/search?q=needle")
+    page.wait_for_selector("#results a.result")
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("input, select, button, a, textarea")].filter((control) => control.checkVisibility()
+             && !(control.labels?.length || control.getAttribute("aria-label") || control.textContent.trim())).map((control) => control.outerHTML)"""
+    )
+    assert nameless == []
