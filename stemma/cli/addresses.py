@@ -1,5 +1,6 @@
 """Where Stemma's parts listen, and whether they do."""
 
+import errno
 import socket
 
 import httpx
@@ -29,14 +30,14 @@ def service_problem(settings: Settings) -> str | None:
         return f"it does not answer ({type(error).__name__})"
 
 
-def port_is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there."""
+def port_problem(host: str, port: int) -> str | None:
+    """Why no server could listen there, None when one could."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that are just closing do no harm
         try:
             probe.bind((host, port))
             probe.listen(1)
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return "it is in use" if error.errno == errno.EADDRINUSE else str(error.strerror or error)
+    return None

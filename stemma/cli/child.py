@@ -67,11 +67,13 @@ class Child:
 
     def __post_init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
         self._restarts = Restarts(self.title, self.log)
 
     def start(self) -> None:
         """Start it; whether it works is for `problem` to say."""
         with self.log.open("ab") as output:
+            self._log_start = output.tell()
             self._process = subprocess.Popen(
                 list(self.command),
                 env=dict(self.environment),
@@ -80,6 +82,11 @@ class Child:
                 stderr=output,
                 start_new_session=True,
             )
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it has logged since it was started last."""
+        return log_tail(self.log, since=self._log_start)
 
     def is_running(self) -> bool:
         """Whether the process is there."""
@@ -110,7 +117,7 @@ def wait_until_ready(children: Sequence[Child], *, timeout_s: float) -> None:
         problems: dict[Child, str] = {}
         for child in waiting:
             if not child.is_running():
-                raise ChildFailed(f"{child.title} ended while it was starting", log_tail(child.log))
+                raise ChildFailed(f"{child.title} ended while it was starting", child.last_words)
             try:
                 problem = child.problem()
             except ChildFailed:
@@ -122,6 +129,6 @@ def wait_until_ready(children: Sequence[Child], *, timeout_s: float) -> None:
         waiting = list(problems)
         if waiting and time.monotonic() > deadline:
             late = waiting[0]
-            raise ChildFailed(f"{late.title} is not ready after {timeout_s:.0f} s: {problems[late]}", log_tail(late.log))
+            raise ChildFailed(f"{late.title} is not ready after {timeout_s:.0f} s: {problems[late]}", late.last_words)
         if waiting:
             time.sleep(0.25)

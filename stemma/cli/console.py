@@ -62,7 +62,8 @@ def problem_of(error: StemmaError) -> dict[str, Any]:
 
 
 def _fail(problem: dict[str, Any], exit_code: ExitCode, *, as_json: bool) -> NoReturn:
-    line = f"{problem['code']}: {problem['detail']} {problem['remedy']}".strip()
+    space = "\n" if "\n" in problem["detail"] else " "  # the end of a log keeps its lines
+    line = f"{problem['code']}: {problem['detail']}{space}{problem['remedy']}".strip()
     print(json.dumps(problem, ensure_ascii=False) if as_json else line, file=sys.stderr)
     raise typer.Exit(exit_code)
 

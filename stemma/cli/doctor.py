@@ -138,17 +138,17 @@ def _model(settings: "Settings") -> Finding:
 
 
 def _service(settings: "Settings") -> Finding:
-    from stemma.cli.addresses import port_is_free, service_address, service_problem
+    from stemma.cli.addresses import port_problem, service_address, service_problem
 
     problem = service_problem(settings)
     if problem is None:
         return Finding("service", "ok", f"answers at {service_address(settings)}")
-    free = port_is_free(settings.service_host, settings.service_port)
-    return _silent("service", problem, settings, port=settings.service_port, variable="STEMMA_SERVICE_PORT", free=free)
+    taken = port_problem(settings.service_host, settings.service_port)
+    return _silent("service", problem, settings, port=settings.service_port, variable="STEMMA_SERVICE_PORT", taken=taken)
 
 
 def _dagster(settings: "Settings") -> Finding:
-    from stemma.cli.addresses import port_is_free
+    from stemma.cli.addresses import port_problem
     from stemma.orchestrator import dagster_address, health, is_up
 
     if is_up(settings):
@@ -156,19 +156,19 @@ def _dagster(settings: "Settings") -> Finding:
         if problem is None:
             return Finding("Dagster", "ok", f"answers at {dagster_address(settings)}, daemon and definitions in order")
         return Finding("Dagster", "fault", problem, "See `logs/daemon.log` and `logs/webserver.log` in STEMMA_HOME.")
-    free = port_is_free("127.0.0.1", settings.dagster_port)
-    return _silent("Dagster", "it does not answer", settings, port=settings.dagster_port, variable="STEMMA_DAGSTER_PORT", free=free)
+    taken = port_problem("127.0.0.1", settings.dagster_port)
+    return _silent("Dagster", "it does not answer", settings, port=settings.dagster_port, variable="STEMMA_DAGSTER_PORT", taken=taken)
 
 
-def _silent(check: str, problem: str, settings: "Settings", *, port: int, variable: str, free: bool) -> Finding:
+def _silent(check: str, problem: str, settings: "Settings", *, port: int, variable: str, taken: str | None) -> Finding:
     """The finding about a server that does not answer: a fault if it should, or if another program has its port."""
     from stemma.cli.home import supervisor_of
 
     if supervisor_of(settings.home) is not None:
         return Finding(check, "fault", problem, f"See `logs` in {settings.home}.")
-    if free:
+    if taken is None:
         return Finding(check, "ok", f"not running; port {port} is free")
-    return Finding(check, "fault", f"another program listens on port {port}", f"Stop that program, or set {variable} to a free port.")
+    return Finding(check, "fault", f"port {port} cannot be used: {taken}", f"Stop what uses it, or set {variable} to a free port.")
 
 
 def _existing(folder: Path) -> Path:

@@ -65,11 +65,9 @@ def hold_home(home: Path, *, role: Literal["supervisor", "command"], patience_s:
         HomeBusy: a supervisor holds it, or a command still does after `patience_s`; the message has the pid.
         HomeUnusable: the folder cannot be made or written.
     """
-    try:
+    with writing_in(home):
         home.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(home / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise HomeUnusable(f"{home}: {error.strerror}") from error
     started = time.monotonic()
     try:
         while not _try_lock(descriptor):
@@ -104,6 +102,15 @@ def supervisor_of(home: Path) -> Holder | None:
     """The running supervisor of the home."""
     holder = holder_of(home)
     return holder if holder is not None and holder.role == "supervisor" else None
+
+
+@contextmanager
+def writing_in(home: Path) -> Generator[None]:
+    """Turn what the operating system refuses in this block into HomeUnusable."""
+    try:
+        yield
+    except OSError as error:
+        raise HomeUnusable(f"{error.filename or home}: {error.strerror}") from error
 
 
 def _try_lock(descriptor: int, *, shared: bool = False) -> bool:

@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+from stemma.cli.home import writing_in
 from stemma.cli.processes import MARKER
 from stemma.errors import ConfigurationError
 from stemma.settings import ENV_PREFIX, SETTINGS, Settings
@@ -45,11 +46,12 @@ def dagster_home(settings: Settings) -> Path:
 
 def prepare_dagster_home(settings: Settings) -> None:
     """Put the project's `dagster.yaml` into Dagster's home, whole or not at all."""
-    folder = dagster_home(settings)
-    folder.mkdir(parents=True, exist_ok=True)
-    new = folder / "dagster.yaml.new"
-    shutil.copyfile(project_file("dagster.yaml"), new)
-    new.replace(folder / "dagster.yaml")
+    folder, source = dagster_home(settings), project_file("dagster.yaml")
+    with writing_in(settings.home):
+        folder.mkdir(parents=True, exist_ok=True)
+        new = folder / "dagster.yaml.new"
+        shutil.copyfile(source, new)
+        new.replace(folder / "dagster.yaml")
 
 
 def child_environment(settings: Settings, marker: str) -> dict[str, str]:
@@ -75,23 +77,24 @@ def storage_environment(settings: Settings) -> dict[str, str]:
 
 def rotated_log(home: Path, name: str) -> Path:
     """The log of a process, in a folder that exists; a long one is put aside first, and the oldest of those is dropped."""
-    folder = home / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
-    log = folder / f"{name}.log"
-    if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
-        for number in range(KEPT_LOGS, 1, -1):
-            older = folder / f"{name}.log.{number - 1}"
-            if older.exists():
-                older.replace(folder / f"{name}.log.{number}")
-        log.replace(folder / f"{name}.log.1")
+    log = home / "logs" / f"{name}.log"
+    with writing_in(home):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
+            for number in range(KEPT_LOGS, 1, -1):
+                older = log.with_name(f"{name}.log.{number - 1}")
+                if older.exists():
+                    older.replace(log.with_name(f"{name}.log.{number}"))
+            log.replace(log.with_name(f"{name}.log.1"))
+        log.touch()
     return log
 
 
-def log_tail(log: Path, n_lines: int = 15) -> str:
-    """The last lines of a log, for a message."""
+def log_tail(log: Path, n_lines: int = 15, *, since: int = 0) -> str:
+    """The last lines of a log, for a message; of those after its first `since` bytes."""
     if not log.exists():
         return ""
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 20_000))
+        file.seek(max(since, log.stat().st_size - 20_000))
         lines = file.read().decode("utf-8", errors="replace").splitlines()
     return "\n".join(lines[-n_lines:])

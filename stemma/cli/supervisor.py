@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stemma import orchestrator
-from stemma.cli.addresses import port_is_free, service_problem
+from stemma.cli.addresses import port_problem, service_problem
 from stemma.cli.child import Child, ChildFailed, Restarts, wait_until_ready
 from stemma.cli.home import hold_home
 from stemma.cli.installation import child_environment, prepare_dagster_home, project_file, rotated_log, storage_environment
@@ -30,7 +30,7 @@ Report = Callable[[str], None]
 
 
 class PortTaken(Unavailable):
-    """Another program listens on a port that Stemma needs."""
+    """A port that Stemma needs cannot be listened on, mostly because another program does."""
 
     code, remedy = "port_taken", "Stop that program, or set the variable to a free port."
 
@@ -110,8 +110,8 @@ def _require_free_ports(settings: Settings) -> None:
     if settings.service_port == settings.dagster_port:
         raise PortTaken(f"{ENV_PREFIX}SERVICE_PORT and {ENV_PREFIX}DAGSTER_PORT are both {settings.dagster_port}")
     for name, (host, port) in wanted.items():
-        if not port_is_free(host, port):
-            raise PortTaken(f"port {port} on {host} ({ENV_PREFIX}{name}) is in use")
+        if problem := port_problem(host, port):
+            raise PortTaken(f"port {port} on {host} ({ENV_PREFIX}{name}) cannot be used: {problem}")
 
 
 @contextmanager

@@ -22,20 +22,25 @@ def library_of_the_tour() -> Path:
     return project_file("examples/library")
 
 
-def take_tour(settings: "Settings", *, since: datetime, meanwhile: Callable[[], None]) -> None:
-    """Follow the ingest that began with the start at `since`, say what came of it, and show one search with its answer."""
-    from stemma.cli.search import answered, print_hits
-
+def follow_first_ingest(settings: "Settings", *, since: datetime, meanwhile: Callable[[], None]) -> None:
+    """Follow what the start at `since` set off to its end, and say what came of it."""
     note(f"Ingesting {settings.library} …")
     summary = run_ingest(settings, None, force=False, show=True, since=since, meanwhile=meanwhile)
     print(describe(summary))
     if summary["failed"]:
         print("`stemma documents --failed` shows what failed, and why.")
+
+
+def show_example_search(settings: "Settings") -> None:
+    """One search of the example library, as a user would make it; nothing for another library."""
+    from stemma.cli.search import answered, print_hits
+
     question = _question(settings)
-    if question is not None:
-        print(f"\n$ stemma search {json.dumps(question, ensure_ascii=False)} -k 3 -v\n")
-        with answered(settings, question, k=3) as answer:
-            print_hits(answer, verbose=1)
+    if question is None:
+        return
+    print(f"$ stemma search {json.dumps(question, ensure_ascii=False)} -k 3 -v\n")
+    with answered(settings, question, k=3) as answer:
+        print_hits(answer, verbose=1)
 
 
 def _question(settings: "Settings") -> str | None:
@@ -45,4 +50,4 @@ def _question(settings: "Settings") -> str | None:
     if settings.library != library_of_the_tour():
         return None
     with project_file(QUESTIONS).open(encoding="utf-8") as lines:
-        return json.loads(next(lines))["question"]
+        return json.loads(next(lines))["query"]

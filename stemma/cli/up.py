@@ -50,7 +50,7 @@ def up(
     """
     from stemma.cli.addresses import addresses
     from stemma.cli.supervisor import supervised
-    from stemma.cli.tour import library_of_the_tour, take_tour
+    from stemma.cli.tour import follow_first_ingest, library_of_the_tour, show_example_search
     from stemma.settings import load_settings
 
     settings = load_settings() if library is None else load_settings(library=library)
@@ -63,8 +63,10 @@ def up(
     try:
         with _interruptible(), supervised(settings, report=note) as supervisor:
             if tour:
-                take_tour(settings, since=supervisor.started_at, meanwhile=supervisor.check)
+                follow_first_ingest(settings, since=supervisor.started_at, meanwhile=supervisor.check)
             _print_addresses(addresses(settings))
+            if tour:
+                show_example_search(settings)
             note("Ctrl-C stops everything.")
             supervisor.wait()
     except KeyboardInterrupt:

@@ -59,7 +59,7 @@ def columns(catalogue, condition: str) -> dict[str, tuple[bool, bool]]:
     """`table.column` -> (NOT NULL, has a default) of the columns whose pg_attribute row meets the condition."""
     rows = catalogue.execute(
         "SELECT c.relname || '.' || a.attname, a.attnotnull, a.atthasdef FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid"
-        " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND " + condition  # noqa: S608
+        " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND " + condition
     ).fetchall()
     return {name: (not_null, default) for name, not_null, default in rows}
 

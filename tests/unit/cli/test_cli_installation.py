@@ -3,6 +3,7 @@
 import pytest
 
 from stemma.cli import installation
+from stemma.cli.home import HomeUnusable
 from stemma.cli.processes import MARKER
 from stemma.settings import load_settings
 
@@ -54,9 +55,9 @@ def test_long_logs_are_put_aside_and_only_three_of_them_kept(tmp_path):
         log = installation.rotated_log(tmp_path, "daemon")
         log.write_bytes(bytes([number]) * (installation.MAX_LOG_BYTES + 1))
     log = installation.rotated_log(tmp_path, "daemon")
-    kept = {path.name: path.read_bytes()[0] for path in (tmp_path / "logs").iterdir()}
-    assert not log.exists()
-    assert kept == {"daemon.log.1": 5, "daemon.log.2": 4, "daemon.log.3": 3}
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "logs").iterdir()}
+    assert kept.pop(log.name) == b""
+    assert {name: content[:1] for name, content in kept.items()} == {"daemon.log.1": b"\5", "daemon.log.2": b"\4", "daemon.log.3": b"\3"}
 
 
 def test_a_short_log_is_gone_on_with(tmp_path):
@@ -64,3 +65,9 @@ def test_a_short_log_is_gone_on_with(tmp_path):
     log.write_text("one\ntwo\nthree\n")
     assert installation.rotated_log(tmp_path, "daemon") == log
     assert installation.log_tail(log, 2) == "two\nthree"
+
+
+def test_a_home_that_cannot_hold_logs_is_refused_by_name(tmp_path):
+    (tmp_path / "logs").write_text("a file")
+    with pytest.raises(HomeUnusable, match="logs: File exists"):
+        installation.rotated_log(tmp_path, "daemon")
