@@ -1,7 +1,7 @@
 """Where a search looks, as both arms understand it."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from stemma.lexical.index import Scope
 
@@ -12,14 +12,15 @@ def normalized(scope: Scope) -> Scope:
     """The scope in the form in which the corpus stores its values.
 
     Folders and workspaces are NFC; a folder has no slash at either end, and the root's subtree is the whole library, so it
-    restricts nothing. Ids are lower case; file types are lower case without the dot. NUL, which no stored value holds, is removed.
+    restricts nothing. Ids are lower case; file types are lower case without the dot. A value that nothing stored can equal is
+    left out: it matches nothing, and must not come to mean the root.
     """
-    folders = None if scope.folders is None else tuple(_plain(folder).strip("/") for folder in scope.folders)
+    folders = _each(scope.folders, lambda folder: unicodedata.normalize("NFC", folder).strip("/"))
     return Scope(
-        workspaces=_each(scope.workspaces),
+        workspaces=_each(scope.workspaces, lambda key: unicodedata.normalize("NFC", key)),
         folders=None if folders is None or "" in folders else folders,
-        documents=None if scope.documents is None else tuple(_plain(document).lower() for document in scope.documents),
-        file_types=None if scope.file_types is None else tuple(_plain(kind).lower().removeprefix(".") for kind in scope.file_types),
+        documents=_each(scope.documents, str.lower),
+        file_types=_each(scope.file_types, lambda kind: kind.lower().removeprefix(".")),
     )
 
 
@@ -39,9 +40,10 @@ def without_unstorable(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "ignore").decode("utf-8")
 
 
-def _each(values: Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(map(_plain, values))
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can hold the text."""
+    return without_unstorable(text) == text
 
 
-def _plain(value: str) -> str:
-    return unicodedata.normalize("NFC", without_unstorable(value))
+def _each(values: Iterable[str] | None, change: Callable[[str], str]) -> tuple[str, ...] | None:
+    return None if values is None else tuple(change(value) for value in values if is_storable(value))

@@ -1,17 +1,30 @@
 """What requests carry and operations return, beside the search answer; one name per thing, the same as in SQL and on the command line."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, cast
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from stemma.lexical.index import Scope
 from stemma.library.listing import Status
-from stemma.retrieval.scope import without_unstorable
+from stemma.retrieval.scope import is_storable, without_unstorable
 
-# Cleaned before pydantic sees it: JSON may carry lone surrogates, which no str of pydantic may hold.
-Text = Annotated[str, BeforeValidator(lambda value: without_unstorable(value) if isinstance(value, str) else value)]
+
+def _cleaned(value: object) -> object:
+    return without_unstorable(value) if isinstance(value, str) else value
+
+
+def _storable(values: object) -> object:
+    """Without the values that nothing stored can equal; cut short, they could come to mean something else."""
+    if not isinstance(values, list):
+        return values
+    return [value for value in cast(list[object], values) if not isinstance(value, str) or is_storable(value)]
+
+
+# Both before pydantic looks: JSON may carry lone surrogates, which no str of pydantic may hold.
+Text = Annotated[str, BeforeValidator(_cleaned)]
+Names = Annotated[list[str], BeforeValidator(_storable)]
 
 
 class ScopeBody(BaseModel):
@@ -19,10 +32,10 @@ class ScopeBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid")  # a misspelt restriction must not become none
 
-    workspaces: list[Text] | None = Field(None, description="Keys of workspaces.")
-    folders: list[Text] | None = Field(None, description="Folders relative to the library; each stands for its subtree.")
-    documents: list[Text] | None = Field(None, description="source_ids or doc_ids.")
-    file_types: list[Text] | None = Field(None, description="Extensions without the dot.")
+    workspaces: Names | None = Field(None, description="Keys of workspaces.")
+    folders: Names | None = Field(None, description="Folders relative to the library; each stands for its subtree.")
+    documents: Names | None = Field(None, description="source_ids or doc_ids.")
+    file_types: Names | None = Field(None, description="Extensions without the dot.")
 
     def scope(self) -> Scope:
         """The scope that a search takes."""

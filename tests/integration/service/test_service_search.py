@@ -56,7 +56,8 @@ def test_the_method_is_hybrid_unless_the_setting_says_otherwise(client, corpus):
         ({"workspaces": ["cooking"], "file_types": ["md"]}, {"cooking/soup.md"}),
         ({"workspaces": []}, set()),
         ({"documents": []}, set()),
-        ({"folders": ["\ud800"]}, {"cooking/soup.md", "ops/backup.md"}),
+        ({"folders": ["\ud800"]}, set()),
+        ({"folders": ["/"]}, {"cooking/soup.md", "ops/backup.md"}),
     ],
 )
 def test_a_null_part_restricts_nothing_and_an_empty_one_matches_nothing(client, scope, paths):

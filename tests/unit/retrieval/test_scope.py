@@ -35,5 +35,5 @@ def test_file_types_are_lower_case_without_a_dot_and_ids_lower_case():
     )
 
 
-def test_what_postgresql_cannot_hold_is_removed():
-    assert normalized(Scope(folders=("a\0b\ud800",), documents=("\0",))) == Scope(folders=("ab",), documents=("",))
+def test_a_value_that_postgresql_cannot_hold_matches_nothing():
+    assert normalized(Scope(folders=("\ud800", "a\0b", "c"), documents=("\0",))) == Scope(folders=("c",), documents=())
