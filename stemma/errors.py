@@ -134,6 +134,9 @@ WARNINGS = {
     "empty": "The file holds no bytes, or nothing but a byte-order mark or blanks.",
     "no_text": "The file was read but no text was found in it.",
     "partly_no_text": "Some pages hold no text; they are listed in the metadata.",
+    "partly_unreadable": "Some pages, chapters or attachments are damaged or protected and were left out; they are listed in the metadata.",
+    "garbled_text": "The file gives some of its glyphs no or wrong characters; the pages are listed in the metadata.",
+    "invalid_syntax": "The file breaks the rules of its format; its source is the text, as it stands.",
     "encoding_guessed": "The text is not UTF-8; its encoding was detected and is recorded in the metadata.",
 }
 """Codes that accompany a ready document; `empty` and `no_text` documents have no chunks."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
+from stemma.parsing.elements import Element, attribute, child, is_on, local_name
 from stemma.parsing.encoding import NotText, decode
 from stemma.parsing.html import add_html, html_tree
-from stemma.parsing.ooxml import Element, Package, Relationship, attribute, child, is_on, local_name
+from stemma.parsing.ooxml import Package, Relationship
 from stemma.parsing.tables import markdown_table
 
 # Deleted and moved-away text, field codes, comments' anchors, what Word shows only in place of something else.

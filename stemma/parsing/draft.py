@@ -55,6 +55,7 @@ class Draft:
     extraction: Extraction = "text"
     ocr_pages: tuple[int, ...] = ()
     guessed_encoding: bool = False
+    invalid_syntax: bool = False
     empty: bool = False
     """The file itself holds nothing: not even markup around nothing."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])

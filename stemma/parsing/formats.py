@@ -48,6 +48,7 @@ class Format:
 
 
 _OOXML = "application/vnd.openxmlformats-officedocument"
+_ODF = "application/vnd.oasis.opendocument"
 
 FORMATS: dict[str, Format] = {
     format.id: format
@@ -62,6 +63,11 @@ FORMATS: dict[str, Format] = {
         Format("docx", "stemma.parsing.docx:parse_docx", 1, ("lxml",), f"{_OOXML}.wordprocessingml.document"),
         Format("pptx", "stemma.parsing.pptx:parse_pptx", 1, ("lxml",), f"{_OOXML}.presentationml.presentation"),
         Format("xlsx", "stemma.parsing.xlsx:parse_xlsx", 1, ("lxml",), f"{_OOXML}.spreadsheetml.sheet"),
+        Format("odt", "stemma.parsing.opendocument:parse_odt", 1, ("lxml",), f"{_ODF}.text"),
+        Format("odp", "stemma.parsing.opendocument:parse_odp", 1, ("lxml",), f"{_ODF}.presentation"),
+        Format("ods", "stemma.parsing.ods:parse_ods", 1, ("lxml",), f"{_ODF}.spreadsheet"),
+        Format("epub", "stemma.parsing.epub:parse_epub", 1, ("lxml",), "application/epub+zip"),
+        Format("rtf", "stemma.parsing.rtf:parse_rtf", 1, (), "application/rtf"),
         Format("image", "stemma.parsing.images:parse_image", 1, ("pillow", "rapidocr")),
         Format("ole", "stemma.parsing.ole:refuse_ole", 1, ("olefile",)),
     )
@@ -79,17 +85,30 @@ EXTENSIONS: dict[str, str] = {
     **dict.fromkeys(("docx", "docm", "dotx", "dotm"), "docx"),
     **dict.fromkeys(("pptx", "pptm", "ppsx", "ppsm", "potx", "potm"), "pptx"),
     **dict.fromkeys(("xlsx", "xlsm", "xltx", "xltm"), "xlsx"),
+    **dict.fromkeys(("odt", "ott"), "odt"),
+    **dict.fromkeys(("odp", "otp"), "odp"),
+    **dict.fromkeys(("ods", "ots"), "ods"),
+    "epub": "epub",
+    "rtf": "rtf",
     **dict.fromkeys(("png", "jpg", "jpeg", "tif", "tiff", "webp", "bmp", "gif"), "image"),
     **dict.fromkeys(("doc", "dot", "xls", "xlt", "ppt", "pps", "msg"), "ole"),
 }
 """Extension -> format id. A text file with any other extension is read as plain text."""
 
-_NOT_YET = frozenset({"rtf", "ipynb", "svg", "ps", "eps", "odt", "ods", "odp", "epub", "mhtml", "mht", "xlsb"})
+_NOT_YET = frozenset({"ipynb", "svg", "ps", "eps", "odg", "mhtml", "mht", "xlsb"})
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "tsv", "eml"})
 _ZIP_FOLDERS = ((b"word/", "docx"), (b"ppt/", "pptx"), (b"xl/", "xlsx"))
+_ZIPPED = frozenset({"docx", "pptx", "xlsx", "odt", "odp", "ods", "epub"})
+_MIME_TYPE = re.compile(rb"mimetype.{0,64}?application/(vnd\.oasis\.opendocument\.[a-z]+|epub\+zip)", re.DOTALL)  # the first part, stored
+_BY_MIME_TYPE = {
+    b"vnd.oasis.opendocument.text": "odt",
+    b"vnd.oasis.opendocument.presentation": "odp",
+    b"vnd.oasis.opendocument.spreadsheet": "ods",
+    b"epub+zip": "epub",
+}
 _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_UNREAD = (b"{\\rtf", b"%!PS", b"\x1f\x8b", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ\0", b"SQLite format 3\0", b"\x7fELF")
+_UNREAD = (b"%!PS", b"\x1f\x8b", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"BZh", b"\xfd7zXZ\0", b"SQLite format 3\0", b"\x7fELF")
 _HTML = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.{0,2000}?-->\s*)*<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
 
 
@@ -140,17 +159,19 @@ def _by_signature(head: bytes, by_extension: str | None) -> str | None:
         return "pdf"  # the standard lets junk stand before it
     if head.startswith(_IMAGES) or (head.startswith(b"RIFF") and head[8:12] == b"WEBP") or _is_bitmap(head):
         return "image"
-    return "ole" if head.startswith(_OLE) else None
+    if head.startswith(_OLE):
+        return "ole"
+    return "rtf" if head.startswith(b"{\\rtf") else None
 
 
 def _office(head: bytes, by_extension: str | None) -> str | None:
     """The Office format of a zip: its folders' names if they show in the head, else its extension's word."""
-    if b"mimetypeapplication/" in head[:120]:
-        return None  # OpenDocument and EPUB
+    if stated := _MIME_TYPE.match(head[30:]):
+        return _BY_MIME_TYPE.get(stated[1])
     shown = [(position, format_id) for folder, format_id in _ZIP_FOLDERS if (position := head.find(folder)) >= 0]
     if shown and b"[Content_Types].xml" in head:
         return min(shown)[1]
-    return by_extension if by_extension in {"docx", "pptx", "xlsx"} else None
+    return by_extension if by_extension in _ZIPPED else None
 
 
 def _is_bitmap(head: bytes) -> bool:

@@ -67,6 +67,11 @@ def _warning(draft: Draft, *, visible: bool) -> str | None:
     """The gravest of the warnings that apply."""
     if not visible:
         return "empty" if draft.empty else "no_text"
-    if draft.metadata.get("pages_without_text"):
-        return "partly_no_text"
-    return "encoding_guessed" if draft.guessed_encoding else None
+    applies = {
+        "garbled_text": draft.metadata.get("garbled_pages"),
+        "invalid_syntax": draft.invalid_syntax,
+        "partly_unreadable": draft.metadata.get("unreadable_parts") or draft.metadata.get("unreadable_pages"),
+        "partly_no_text": draft.metadata.get("pages_without_text"),
+        "encoding_guessed": draft.guessed_encoding,
+    }
+    return next((warning for warning, applied in applies.items() if applied), None)

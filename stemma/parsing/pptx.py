@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
-from stemma.parsing.ooxml import Element, Package, attribute, child, local_name
+from stemma.parsing.elements import Element, attribute, child, local_name
+from stemma.parsing.ooxml import Package
 from stemma.parsing.tables import markdown_table
 
 _MAX_DEPTH = 100  # of groups in groups

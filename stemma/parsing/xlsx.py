@@ -6,16 +6,14 @@ from datetime import datetime, timedelta
 
 from stemma.parsing.cleaning import is_visible, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
-from stemma.parsing.ooxml import Element, Package, Relationship, attribute, child, is_on, local_name
-from stemma.parsing.tables import markdown_table
+from stemma.parsing.elements import Element, attribute, child, is_on, local_name
+from stemma.parsing.ooxml import Package, Relationship
+from stemma.parsing.sheets import Cells, add_sheet
 
 MAX_COLUMNS = 16_384
 _DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)})  # built in, ECMA-376 18.8.30
 _LITERALS = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|_.|\*.')
 _REFERENCE = re.compile(r"([A-Za-z]{1,3})(\d{1,7})")
-
-Cells = dict[int, str]
-"""Column, from 1 -> shown text; blank cells are absent."""
 
 
 def parse_xlsx(source: Source) -> Draft:
@@ -43,7 +41,7 @@ def parse_xlsx(source: Source) -> Draft:
                 hidden.append(name)
             relationship = relationships.get(next((value for key, value in sheet.attrib.items() if key.endswith("}id")), ""))
             part = relationship.part if relationship is not None and relationship.kind == "worksheet" else ""
-            if not (package.has(part) and _add_sheet(builder, name, values.rows(part))):
+            if not (package.has(part) and add_sheet(builder, name, values.rows(part))):
                 without_text.append(number)
         properties = package.core_properties()
     return builder.finish(
@@ -54,34 +52,6 @@ def parse_xlsx(source: Source) -> Draft:
             **{name: value for name, value in properties.items() if name != "title"},
         },
     )
-
-
-def _add_sheet(builder: DraftBuilder, name: str, rows: Iterator[tuple[int, Cells]]) -> bool:
-    """Append a sheet's tables; returns whether it has any text."""
-    table: list[Cells] = []
-    last_row = 0
-    named = False
-
-    def add() -> bool:
-        if not table:
-            return named
-        if not named:
-            builder.add(name, "heading", level=1)
-        columns = sorted({column for cells in table for column in cells})
-        texts = [[cells.get(column, "") for column in columns] for cells in table]
-        if len(columns) == 1 and len(table) == 1:
-            builder.add(texts[0][0])  # a note beside the tables
-        else:
-            builder.add(markdown_table(texts), "table")
-        table.clear()
-        return True
-
-    for row, cells in rows:
-        if row != last_row + 1:
-            named = add()
-        table.append(cells)
-        last_row = row
-    return add()
 
 
 class _Values:

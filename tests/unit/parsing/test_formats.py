@@ -55,8 +55,7 @@ def test_an_office_file_is_known_by_its_parts_under_any_extension(folder, expect
     ("head", "file_type"),
     [
         (zipped("a.txt"), "zip"),
-        (zipped("mimetype"), "odt"),
-        (b"{\\rtf1\\ansi hello}", "rtf"),
+        (zipped("drawing.xml"), "odg"),
         (b"\x1f\x8b\x08\0\0\0", "gz"),
         (b"\x7fELF\x02\x01\x01\0\0\0", ""),
         (bytes(range(256)), "bin"),
