@@ -15,7 +15,7 @@ def _settings_asset(stage: Stage) -> dg.SourceAsset:
 
     @dg.observable_source_asset(
         key=settings_key(stage),
-        group_name="settings",
+        group_name="corpus",
         description=f"What the stage `{stage}` depends on besides its input: {names}, its code and its models. "
         "Changed with `stemma settings set`; the data version is their fingerprint.",
     )

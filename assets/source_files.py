@@ -10,7 +10,7 @@ from resources.observations import SOURCE_FILES, unreported_hashes
 @dg.observable_source_asset(
     key=SOURCE_FILES,
     partitions_def=document_partitions,
-    group_name="library",
+    group_name="corpus",
     description="One file of the library. Its data version is the sha256 of its bytes, observed whenever a run reads them.",
 )
 def source_files(context: dg.OpExecutionContext, corpus: CorpusResource) -> dg.DataVersionsByPartition:

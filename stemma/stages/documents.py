@@ -1,6 +1,7 @@
 """Documents: each file becomes one canonical text; the work is found again by the bytes, the format and the recipe."""
 
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ import polars as pl
 from sql import load_queries
 from stemma.errors import DocumentError
 from stemma.library import claims
+from stemma.library.claims import open_source_rows
 from stemma.library.spool import SpooledFile, spool
 from stemma.parsing.document import ParsedDocument
 from stemma.parsing.draft import ParsingOptions
@@ -44,6 +46,7 @@ class Spooled:
 def spool_files(run: Run, sources: pl.DataFrame) -> Spooled:
     """Copy and hash the batch's files, record hashes and stats, and drop what moved while it was read or is excluded."""
     folder = run.settings.home / "spool" / run.run_id
+    _sweep(run, folder.parent)
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, SpooledFile] = {}
     failures: dict[str, DocumentError] = {}
@@ -71,6 +74,16 @@ def spool_files(run: Run, sources: pl.DataFrame) -> Spooled:
         {source_id: error for source_id, error in failures.items() if source_id not in dropped},
         folder,
     )
+
+
+def _sweep(run: Run, spools: Path) -> None:
+    """Remove what runs that were killed left in the spool."""
+    with run.pool.connection() as connection:
+        rows = connection.execute("SELECT DISTINCT run_id FROM attempts WHERE finished_at IS NULL AND run_id IS NOT NULL").fetchall()
+    alive = {run_id for (run_id,) in rows}
+    for folder in spools.iterdir() if spools.is_dir() else ():
+        if folder.name not in alive:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _hash_parameters(run: Run, files: Mapping[str, SpooledFile]) -> dict[str, object]:
@@ -130,16 +143,18 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
     parsed, refused = _parse_files(
         run, {source_id: (spooled.files[source_id], paths[source_id], formats[source_id]) for source_id in first.values()}
     )
-    made = {keys[source_id]: document for source_id, document in parsed.items()}
+    made = {keys[source_id]: answer for source_id, answer in parsed.items()}
     refused_keys = {keys[source_id]: error for source_id, error in refused.items()}
     failures |= {
         source_id: type(error)(paths[source_id], error.detail)
         for source_id, key in keys.items()
         if (error := refused_keys.get(key)) is not None
     }
-    frame = pl.DataFrame([(key, document.title, document.to_json()) for key, document in made.items()], schema=DOCUMENT_FRAME, orient="row")
+    frame = pl.DataFrame(
+        [(key, document.title, document.to_json()) for key, (document, _) in made.items()], schema=DOCUMENT_FRAME, orient="row"
+    )
     with run.pool.connection() as connection:
-        outputs = {key: document.output_hash for key, document in made.items()}
+        outputs = {key: document.output_hash for key, (document, _) in made.items()}
         results = found | store_results(connection, run.lake, "documents", frame, outputs, fingerprint=run.wanted.parsing, now=now())
         ready = {source_id: results[key] for source_id, key in keys.items() if key in results}
         rows = {source_id: (spooled.files[source_id].content_hash, result.output_hash, result.key) for source_id, result in ready.items()}
@@ -160,32 +175,45 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
 
 def _parse_files(
     run: Run, work: Mapping[str, tuple[SpooledFile, str, Format]]
-) -> tuple[dict[str, ParsedDocument], dict[str, DocumentError]]:
+) -> tuple[dict[str, tuple[ParsedDocument, float]], dict[str, DocumentError]]:
+    """source_id -> (document, seconds), and source_id -> why it could not be parsed."""
     if not work:
         return {}, {}
     settings = run.settings
     options = ParsingOptions.of(settings)
     by_path = {str(file.path): source_id for source_id, (file, _, _) in work.items()}
     jobs = [ParseJob(file.path, source_path, detected, options) for file, source_path, detected in work.values()]
-    parsed: dict[str, ParsedDocument] = {}
+    parsed: dict[str, tuple[ParsedDocument, float]] = {}
     refused: dict[str, DocumentError] = {}
     with ParserPool(timeout_s=settings.parse_timeout_s, memory_bytes=settings.parse_memory_bytes) as pool:
-        for job, answer in pool.parse(jobs):
+        started = time.monotonic()
+        for job, answer in pool.parse(jobs):  # one worker: what passed since the last answer is this document's time
+            elapsed, started = time.monotonic() - started, time.monotonic()
             if isinstance(answer, DocumentError):
                 refused[by_path[str(job.path)]] = answer
             else:
-                parsed[by_path[str(job.path)]] = answer
+                parsed[by_path[str(job.path)]] = answer, elapsed
     return parsed, refused
 
 
-def _describe(spooled: Spooled, ready: Mapping[str, StageResult], made: Mapping[str, ParsedDocument]) -> dict[str, dict[str, object]]:
+def _describe(
+    spooled: Spooled, ready: Mapping[str, StageResult], made: Mapping[str, tuple[ParsedDocument, float]]
+) -> dict[str, dict[str, object]]:
     """source_id -> metadata for a person: name, size, pages, characters, parser, preview."""
+    names = {source.source_id: source.source_path.rsplit("/", 1)[-1] for source in open_source_rows(spooled.sources)}
     described: dict[str, dict[str, object]] = {}
     for source_id, result in ready.items():
         file = spooled.files[source_id]
-        described[source_id] = {"content_hash": file.content_hash, "bytes": file.stat.size, "parse_calls": int(result.key in made)}
-        if (document := made.get(result.key)) is not None:
+        described[source_id] = {
+            "file_name": names[source_id],
+            "content_hash": file.content_hash,
+            "bytes": file.stat.size,
+            "parse_calls": int(result.key in made),
+        }
+        if (answer := made.get(result.key)) is not None:
+            document, seconds = answer
             described[source_id] |= {
+                "parse_seconds": round(seconds, 3),
                 "characters": len(document.text),
                 "pages": len(document.pages),
                 "tables_and_figures": len(document.assets),

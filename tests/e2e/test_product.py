@@ -15,7 +15,7 @@ BROKEN = "observatory/archive/logbook-1998-damaged.docx"
 
 
 def test_every_file_is_published_or_failed_with_a_code(product):
-    listed = json.loads(product.stemma("documents", "--json").stdout)["documents"]
+    listed = json.loads(product.stemma("documents", "--json").stdout)
     files = {path.relative_to(product.library).as_posix() for path in product.library.rglob("*") if path.is_file()}
     assert {document["source_path"] for document in listed} == files
     assert {document["source_path"]: document["error_code"] for document in listed if document["status"] != "ready"} == {BROKEN: "corrupt"}
@@ -23,6 +23,7 @@ def test_every_file_is_published_or_failed_with_a_code(product):
 
 def test_the_page_finds_the_answer_and_opens_it_at_the_exact_span(product, page):
     page.goto(product.page)
+    page.evaluate("document.activeElement.blur()")
     page.keyboard.press("/")
     page.keyboard.type(QUESTION)
     page.keyboard.press("Enter")
@@ -42,7 +43,7 @@ def test_the_page_finds_the_answer_and_opens_it_at_the_exact_span(product, page)
 
 def test_the_page_lists_failures_with_their_reason(product, page):
     page.goto(f"{product.page}/#/documents")
-    page.get_by_role("button", name=re.compile("failed", re.IGNORECASE)).first.click()
+    page.locator("#status-filter").get_by_text("failed").click()
     row = page.locator("#document-rows tr", has_text="logbook-1998-damaged.docx")
     expect(row).to_contain_text("corrupt")
     page.screenshot(path=SCREENSHOTS / "documents.png")
@@ -53,10 +54,13 @@ def test_dagster_shows_the_graph_a_partition_per_document_and_the_failed_one_red
     for asset in ("source_files", "documents", "chunks", "contextualized_chunks", "embeddings", "bm25_index", "corpus"):
         expect(page.get_by_text(asset, exact=True).first).to_be_visible()
     page.screenshot(path=SCREENSHOTS / "asset-graph.png")
-    page.goto(f"{product.dagster}/assets/documents?view=partitions&partition={quote(BROKEN, safe='')}&default_range={quote(BROKEN, safe='')}")
-    expect(page.get_by_text(re.compile(r"Failed")).first).to_be_visible()
+    page.goto(f"{product.dagster}/assets/documents?view=partitions&partition={quote(BROKEN, safe='')}")
+    expect(page.get_by_text("Failed (1)")).to_be_visible()
+    expect(page.get_by_text("failed, and did not materialize this asset")).to_be_visible()
     page.screenshot(path=SCREENSHOTS / "partition-failed.png")
-    page.goto(f"{product.dagster}/assets/documents?view=checks&checkDetail=parsed&partition={quote(BROKEN, safe='')}")
+    page.goto(f"{product.dagster}/assets/documents?view=checks")
+    expect(page.get_by_text(BROKEN).first).to_be_visible()
+    expect(page.get_by_text("corrupt", exact=True)).to_be_visible()
     page.screenshot(path=SCREENSHOTS / "check-failed.png")
 
 
