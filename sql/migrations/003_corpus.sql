@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS publications (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS publications_one_live_uq ON publications (source_id) WHERE state = 'live';
 CREATE INDEX IF NOT EXISTS publications_source_idx ON publications (source_id);
+CREATE INDEX IF NOT EXISTS publications_doc_id_idx ON publications (doc_id);
 CREATE INDEX IF NOT EXISTS publications_state_idx ON publications (state, superseded_at) WHERE state <> 'live';
 CREATE INDEX IF NOT EXISTS publications_run_idx ON publications (run_id);
 

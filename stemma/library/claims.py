@@ -7,12 +7,15 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 import polars as pl
+import structlog
 from psycopg.rows import dict_row
 
 from sql import load_queries
 from stemma.errors import DocumentError, Unavailable
 from stemma.settings import Settings
 from stemma.store.postgres import Connection
+
+log = structlog.get_logger(__name__)
 
 MAX_REQUESTS = 3
 """A batch requested this often without a run is closed as launch_failed."""
@@ -82,10 +85,17 @@ class Batch:
     """How often it was requested before."""
 
 
+TEXT_SHARE = {"pdf": 0.05, "docx": 0.1, "pptx": 0.02, "xlsx": 0.3, "odt": 0.1, "odp": 0.02, "ods": 0.3, "epub": 0.5} | dict.fromkeys(
+    ("png", "jpg", "jpeg", "tif", "tiff", "webp", "gif", "bmp", "zip", "gz"), 0.001
+)
+"""How much of a file of this type is text, roughly; of every other type, all of it."""
+
+
 def first_batch(stale: pl.DataFrame, settings: Settings) -> pl.DataFrame:
-    """The leading claimable rows (STALE_SCHEMA) that fit a batch by count and by bytes; one document is always taken."""
-    bytes_before = pl.col("size").cum_sum() - pl.col("size")
-    return stale.filter("claimable").filter(bytes_before < settings.batch_bytes).head(settings.batch_size)
+    """The leading claimable rows (STALE_SCHEMA) that fit a batch by count and by estimated text; one document is always taken."""
+    file_type = pl.col("source_path").str.extract(r"\.([^./]+)$").str.to_lowercase()
+    text = pl.col("size") * file_type.replace_strict(TEXT_SHARE, default=1.0, return_dtype=pl.Float64)
+    return stale.filter("claimable").filter(text.cum_sum() - text < settings.batch_text_bytes).head(settings.batch_size)
 
 
 def claim_batch(connection: Connection, stale: pl.DataFrame, settings: Settings, *, now: datetime) -> UUID | None:
@@ -171,6 +181,8 @@ def fail_attempts(
     """Close attempts (source_id -> error) as failed at this stage; what was live stays live."""
     if not failures:
         return
+    for error in failures.values():
+        log.warning("document failed", source_path=error.source_path, run_id=run_id, stage=stage, code=error.code, detail=error.detail)
     parameters = {
         "source_ids": list(failures),
         "codes": [error.code for error in failures.values()],

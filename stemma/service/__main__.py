@@ -3,7 +3,7 @@
 import sys
 
 from stemma.errors import StemmaError
-from stemma.service.logs import configure_logging
+from stemma.logs import configure_logging
 from stemma.service.serve import serve
 from stemma.settings import load_settings
 

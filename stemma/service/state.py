@@ -1,6 +1,7 @@
 """What the service holds while it runs: the pool, one warm model, the keyword indexes, and whether it is ready."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 
 import structlog
@@ -8,6 +9,7 @@ import structlog
 from stemma.embedding.embedder import Embedder
 from stemma.embedding.models import open_embedder
 from stemma.errors import StemmaError, Unavailable
+from stemma.library.folders import ensure_default_workspace
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
 from stemma.settings import Settings
 from stemma.store import migrations
@@ -96,6 +98,7 @@ class Service:
             with connect(url) as connection:
                 applied = migrations.upgrade(connection)
                 check_width(connection)
+                ensure_default_workspace(connection, now=datetime.now(UTC))
         except Unavailable as error:
             _log.warning("store unavailable", code=error.code, reason=str(error))
             return False

@@ -42,6 +42,7 @@ def publish_documents(run: Run, sources: pl.DataFrame) -> StageOutcome:
             failures[source_id] = error
             continue
         decisions[decision] += 1
+        log.info("document decided", source_path=source.source_path, partition=source.partition_key, run_id=run.run_id, decision=decision, chunks=finished.chunks.height)  # fmt: skip
         if decision != "abandoned":
             versions[partitions[source_id]] = Version(finished.output_hash, _describe(finished, decision))
     with run.pool.connection() as connection:

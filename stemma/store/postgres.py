@@ -63,4 +63,16 @@ def explained() -> Generator[None]:
     except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
         raise StoreBusy(str(error).strip()) from error
     except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        if not _server_is_away(error):
+            raise
         raise StoreUnavailable(str(error).strip() or type(error).__name__) from error
+
+
+_AWAY_CLASSES = ("08", "53", "57", "58")
+"""SQLSTATE classes: connection exception, insufficient resources, operator intervention, system error."""
+
+
+def _server_is_away(error: Exception) -> bool:
+    """psycopg files other conditions under OperationalError too (a row over a limit, a state that forbids the command): those are bugs."""
+    sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
+    return sqlstate is None or sqlstate[:2] in _AWAY_CLASSES

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line on standard error, uvicorn's own lines included."""
+"""Logs: one JSON object per line on standard error."""
 
 import logging
 import sys
@@ -6,8 +6,23 @@ import sys
 import structlog
 
 
+def write_json_lines() -> None:
+    """Send structlog alone to standard error as JSON lines: for processes whose standard logging belongs to Dagster."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
 def configure_logging(level: int = logging.INFO) -> None:
-    """Send structlog and the standard library's loggers to standard error as JSON lines."""
+    """Send structlog and the standard library's loggers, uvicorn's included, to standard error as JSON lines."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
