@@ -1,7 +1,7 @@
 """What a parser is given and what it gives back, and the builder that keeps offsets exact while a text grows."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,6 +95,21 @@ class DraftBuilder:
         if kind == "table":
             self._assets.append(Asset("table", start, self.length, self._page[0] if self._page else None))
         return True
+
+    def add_stretch(self, text: str, blocks: Sequence[Block]) -> None:
+        """Append a cleaned text as it stands, with its own blocks, whose offsets count from its beginning."""
+        if not is_visible(text):
+            return
+        if self._parts:
+            self._append("\n\n")
+        start = self.length
+        self._append(text.rstrip())
+        page = self._page[0] if self._page else None
+        for block in blocks:
+            moved = replace(block, char_start=start + block.char_start, char_end=start + block.char_end)
+            self._blocks.append(moved)
+            if moved.kind == "table":
+                self._assets.append(Asset("table", moved.char_start, moved.char_end, page))
 
     def add_figure(self, caption: str | None) -> None:
         """Note a picture without text of its own at the present position."""

@@ -54,11 +54,11 @@ FORMATS: dict[str, Format] = {
     format.id: format
     for format in (
         Format("text", "stemma.parsing.plain:parse_plain", 1, ("charset-normalizer",), "text/plain"),
-        Format("markdown", "stemma.parsing.markdown:parse_markdown", 1, ("markdown-it-py",), "text/markdown"),
+        Format("markdown", "stemma.parsing.markdown:parse_markdown", 2, ("markdown-it-py",), "text/markdown"),
         Format("html", "stemma.parsing.html:parse_html", 1, ("lxml",), "text/html"),
         Format("csv", "stemma.parsing.delimited:parse_csv", 1, (), "text/csv"),
         Format("tsv", "stemma.parsing.delimited:parse_tsv", 1, (), "text/tab-separated-values"),
-        Format("eml", "stemma.parsing.email:parse_email", 1, ("lxml",), "message/rfc822"),
+        Format("eml", "stemma.parsing.email:parse_email", 2, ("lxml",), "message/rfc822"),
         Format("pdf", "stemma.parsing.pdf:parse_pdf", 1, ("pypdfium2", "rapidocr"), "application/pdf"),
         Format("docx", "stemma.parsing.docx:parse_docx", 1, ("lxml",), f"{_OOXML}.wordprocessingml.document"),
         Format("pptx", "stemma.parsing.pptx:parse_pptx", 1, ("lxml",), f"{_OOXML}.presentationml.presentation"),
@@ -68,11 +68,32 @@ FORMATS: dict[str, Format] = {
         Format("ods", "stemma.parsing.ods:parse_ods", 1, ("lxml",), f"{_ODF}.spreadsheet"),
         Format("epub", "stemma.parsing.epub:parse_epub", 1, ("lxml",), "application/epub+zip"),
         Format("rtf", "stemma.parsing.rtf:parse_rtf", 1, (), "application/rtf"),
+        Format("xls", "stemma.parsing.xls:parse_xls", 1, ("python-calamine",), "application/vnd.ms-excel"),
+        Format("xlsb", "stemma.parsing.xls:parse_xlsb", 1, ("python-calamine",), "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
+        Format("notebook", "stemma.parsing.notebook:parse_notebook", 1, ("markdown-it-py",), "application/x-ipynb+json"),
+        Format("rst", "stemma.parsing.rst:parse_rst", 1, (), "text/x-rst"),
+        Format("latex", "stemma.parsing.latex:parse_latex", 1, ("pylatexenc",), "application/x-tex"),
+        Format("xml", "stemma.parsing.xml_text:parse_xml", 1, ("lxml",), "application/xml"),
+        Format("svg", "stemma.parsing.xml_text:parse_svg", 1, ("lxml",), "image/svg+xml"),
+        Format("json", "stemma.parsing.json_text:parse_json", 1, (), "application/json"),
+        Format("jsonl", "stemma.parsing.json_text:parse_jsonl", 1, (), "application/jsonl"),
+        Format("code", "stemma.parsing.code:parse_code", 1, ("charset-normalizer",), "text/plain"),
+        Format("subtitles", "stemma.parsing.subtitles:parse_subtitles", 1, (), "text/vtt"),
+        Format("mbox", "stemma.parsing.email:parse_mbox", 1, ("lxml",), "application/mbox"),
+        Format("msg", "stemma.parsing.outlook:parse_msg", 1, ("lxml", "python-oxmsg"), "application/vnd.ms-outlook"),
         Format("image", "stemma.parsing.images:parse_image", 1, ("pillow", "rapidocr")),
-        Format("ole", "stemma.parsing.ole:refuse_ole", 1, ("olefile",)),
+        Format("ole", "stemma.parsing.ole:parse_ole", 2, ("olefile", "python-calamine", "python-oxmsg")),
     )
 }
-"""Format id -> format: everything that this version reads, and `ole`, which is read only far enough to say why not."""
+"""Format id -> format: everything that this version reads, and `ole`, a container that is read only as far as its content is known."""
+
+CODE = (
+    "py", "pyi", "pyx", "js", "mjs", "cjs", "jsx", "ts", "tsx", "vue", "svelte", "java", "kt", "kts", "scala", "groovy", "gradle", "c", "h", "cc", "cpp",
+    "cxx", "hpp", "hh", "m", "mm", "cs", "fs", "vb", "go", "rs", "swift", "dart", "rb", "php", "pl", "pm", "lua", "r", "jl", "hs", "ml", "mli", "ex", "exs",
+    "erl", "clj", "cljs", "lisp", "el", "scm", "sh", "bash", "zsh", "fish", "ps1", "bat", "cmd", "sql", "css", "scss", "less", "sol", "zig", "nim", "v",
+    "vhd", "vhdl", "f90", "f95", "f", "pas", "asm", "s", "proto", "graphql", "tf", "cmake", "mk",
+)  # fmt: skip
+"""Extensions of source code."""
 
 EXTENSIONS: dict[str, str] = {
     **dict.fromkeys(("txt", "log", "text"), "text"),
@@ -91,14 +112,30 @@ EXTENSIONS: dict[str, str] = {
     "epub": "epub",
     "rtf": "rtf",
     **dict.fromkeys(("png", "jpg", "jpeg", "tif", "tiff", "webp", "bmp", "gif"), "image"),
-    **dict.fromkeys(("doc", "dot", "xls", "xlt", "ppt", "pps", "msg"), "ole"),
+    **dict.fromkeys(("xls", "xlt"), "xls"),
+    "xlsb": "xlsb",
+    "ipynb": "notebook",
+    **dict.fromkeys(("rst", "rest"), "rst"),
+    **dict.fromkeys(("tex", "latex", "ltx"), "latex"),
+    **dict.fromkeys(("xml", "rss", "atom", "dbk", "tei", "jats", "opml"), "xml"),
+    "svg": "svg",
+    **dict.fromkeys(("json", "geojson", "jsonld"), "json"),
+    **dict.fromkeys(("jsonl", "ndjson"), "jsonl"),
+    **dict.fromkeys(("vtt", "srt"), "subtitles"),
+    "mbox": "mbox",
+    "msg": "msg",
+    **dict.fromkeys(("doc", "dot", "ppt", "pps"), "ole"),
+    **dict.fromkeys(CODE, "code"),
 }
 """Extension -> format id. A text file with any other extension is read as plain text."""
 
-_NOT_YET = frozenset({"ipynb", "svg", "ps", "eps", "odg", "mhtml", "mht", "xlsb"})
-_TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "tsv", "eml"})
+_UNREAD_EXTENSIONS = frozenset({"ps", "eps", "odg", "mhtml", "mht"})
+_TEXT_FORMATS = frozenset({
+    "text", "markdown", "html", "csv", "tsv", "eml", "mbox", "notebook", "rst", "latex", "xml", "svg", "json", "jsonl", "code", "subtitles",
+})  # fmt: skip
+_OLE_FORMATS = frozenset({"xls", "msg", "ole"})
 _ZIP_FOLDERS = ((b"word/", "docx"), (b"ppt/", "pptx"), (b"xl/", "xlsx"))
-_ZIPPED = frozenset({"docx", "pptx", "xlsx", "odt", "odp", "ods", "epub"})
+_ZIPPED = frozenset({"docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "xlsb"})
 _MIME_TYPE = re.compile(rb"mimetype.{0,64}?application/(vnd\.oasis\.opendocument\.[a-z]+|epub\+zip)", re.DOTALL)  # the first part, stored
 _BY_MIME_TYPE = {
     b"vnd.oasis.opendocument.text": "odt",
@@ -146,8 +183,10 @@ def _by_bytes(head: bytes, extension: str) -> str | None:
         return signed
     if head.startswith(b"PK\x03\x04"):
         return _office(head, by_extension)
-    if head.startswith(_UNREAD) or extension in _NOT_YET:
+    if head.startswith(_UNREAD) or extension in _UNREAD_EXTENSIONS:
         return None
+    if by_extension in _OLE_FORMATS and looks_like_text(head):
+        by_extension = None  # web pages and tables that bear an Office extension
     if by_extension or not looks_like_text(head):
         return by_extension
     return "html" if _HTML.match(head) else "text"
@@ -160,7 +199,7 @@ def _by_signature(head: bytes, by_extension: str | None) -> str | None:
     if head.startswith(_IMAGES) or (head.startswith(b"RIFF") and head[8:12] == b"WEBP") or _is_bitmap(head):
         return "image"
     if head.startswith(_OLE):
-        return "ole"
+        return by_extension if by_extension in _OLE_FORMATS else "ole"
     return "rtf" if head.startswith(b"{\\rtf") else None
 
 
@@ -170,7 +209,8 @@ def _office(head: bytes, by_extension: str | None) -> str | None:
         return _BY_MIME_TYPE.get(stated[1])
     shown = [(position, format_id) for folder, format_id in _ZIP_FOLDERS if (position := head.find(folder)) >= 0]
     if shown and b"[Content_Types].xml" in head:
-        return min(shown)[1]
+        format_id = min(shown)[1]
+        return "xlsb" if format_id == "xlsx" and (by_extension == "xlsb" or b"xl/workbook.bin" in head) else format_id
     return by_extension if by_extension in _ZIPPED else None
 
 

@@ -23,7 +23,10 @@ _KINDS: dict[str, BlockKind] = {
 }
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?\n)?(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
 _FRONT_TITLE = re.compile(r"^title:[^\S\n]*(.+?)[^\S\n]*$", re.MULTILINE | re.IGNORECASE)
-_MARKS = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}")
+_LINK = re.compile(r"!?\[([^\]]{0,1000})\]\([^)]{0,2000}\)")
+_CODE = re.compile(r"(`{1,3})(.+?)\1")
+_STARS = re.compile(r"(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\1")
+_UNDERSCORES = re.compile(r"(?<!\w)(_{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)")  # inside a word they are its own
 
 
 def parse_markdown(source: Source) -> Draft:
@@ -36,7 +39,7 @@ def parse_markdown(source: Source) -> Draft:
     text = decoded.text
     front = _FRONT_MATTER.match(text)
     body_start = front.end() if front else 0
-    blocks = ([Block("paragraph", 0, len(front[0].rstrip()))] if front else []) + _blocks(text, body_start)
+    blocks = ([Block("paragraph", 0, len(front[0].rstrip()))] if front else []) + markdown_blocks(text, body_start)
     assets = tuple(Asset("table", block.char_start, block.char_end) for block in blocks if block.kind == "table")
     return Draft(
         text,
@@ -49,7 +52,8 @@ def parse_markdown(source: Source) -> Draft:
     )
 
 
-def _blocks(text: str, body_start: int) -> list[Block]:
+def markdown_blocks(text: str, body_start: int = 0) -> list[Block]:
+    """Where the blocks of a Markdown text lie, from `body_start` on."""
     body = text[body_start:]
     line_starts = [body_start]
     for line in body.split("\n"):
@@ -90,5 +94,14 @@ def _title(text: str, blocks: list[Block], front_matter: str) -> str | None:
 
 def heading_text(heading: str) -> str:
     """A heading's words without its own marks (`#`, an underline) and those of emphasis, code and links."""
-    words = re.sub(r"^#{1,6}\s*|\s+#+\s*$|\n[=-]+\s*$", "", heading.strip())
-    return _MARKS.sub(r"\1", words)
+    words = re.sub(r"^#{1,6}\s*|\s+#+\s*$|\n[=-]+\s*$", "", heading.strip())[:1_000]
+    spoken: list[str] = []
+    end = 0
+    for code in _CODE.finditer(words):  # what is code has no marks
+        spoken += [_without_marks(words[end : code.start()]), code[2]]
+        end = code.end()
+    return "".join([*spoken, _without_marks(words[end:])])
+
+
+def _without_marks(words: str) -> str:
+    return _UNDERSCORES.sub(r"\2", _STARS.sub(r"\2", _LINK.sub(r"\1", words)))

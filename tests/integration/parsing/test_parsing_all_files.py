@@ -21,7 +21,6 @@ FAILING = {
     "generated/archive/duplicate_members.zip": "unsupported",
     "generated/archive/nested_3_levels.zip": "unsupported",
     "generated/docx/truncated.docx": "corrupt",
-    "generated/image/svg_text.svg": "unsupported",
     "generated/image/text_named.png": "corrupt",
     "generated/odt/truncated.odt": "corrupt",
     "generated/pdf/header_only.pdf": "corrupt",

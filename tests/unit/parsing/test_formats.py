@@ -32,7 +32,7 @@ def zipped(*names: str) -> bytes:
         (b"<html><body>hello", "md", "markdown"),
         (b"<!DOCTYPE html><p>hello", "", "html"),
         (b"<html>error page", "pdf", "pdf"),
-        (b"int main(void) { return 0; }\n", "c", "text"),
+        (b"int main(void) { return 0; }\n", "c", "code"),
         (b"plain words", "TXT", "text"),
         ("слова".encode("utf-16"), "notes", "text"),
         (b"", "pdf", "text"),
@@ -59,7 +59,7 @@ def test_an_office_file_is_known_by_its_parts_under_any_extension(folder, expect
         (b"\x1f\x8b\x08\0\0\0", "gz"),
         (b"\x7fELF\x02\x01\x01\0\0\0", ""),
         (bytes(range(256)), "bin"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "svg"),
+        (b"From: a page saved whole", "mhtml"),
     ],
 )
 def test_what_no_parser_reads_has_no_format(head, file_type):

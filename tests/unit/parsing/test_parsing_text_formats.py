@@ -95,6 +95,20 @@ def test_a_markdown_title_loses_its_marks(parse):
 
 
 @pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("# MAX_FILE_BYTES", "MAX_FILE_BYTES"),
+        ("# `a_b_` and a__init__", "a_b_ and a__init__"),
+        ("# _soft_ **hard** ~~gone~~", "soft hard gone"),
+        ("# 2 * 3 * 4", "2 * 3 * 4"),
+        ("# A ![pic](x.png) [b_c](d)", "A pic b_c"),
+    ],
+)
+def test_only_marks_leave_a_title(parse, heading, title):
+    assert parse(heading, "md").title == title
+
+
+@pytest.mark.parametrize(
     ("name", "present", "absent"),
     [
         ("hidden_text.html", "needle-hidden visible", "invisible-text"),

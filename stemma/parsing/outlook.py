@@ -1,0 +1,48 @@
+"""Outlook messages (msg): headers, names of attachments, and the plain body, else the HTML one."""
+
+from importlib import import_module
+from typing import Any
+
+from stemma.parsing.cleaning import clean_line, stated_title
+from stemma.parsing.draft import Draft, DraftBuilder, Source
+from stemma.parsing.email import add_body, add_headers
+
+_PID_RTF_COMPRESSED = 0x1009
+
+
+def parse_msg(source: Source) -> Draft:
+    """The message as `parse_email` shows one. A body that exists as compressed rich text alone is not read, and warned of."""
+    oxmsg: Any = import_module("oxmsg")  # typed, but its messages are read as what they hold
+    message = oxmsg.Message.load(str(source.path))
+    stated: dict[str, str] = message.message_headers
+    sent_headers = {name.lower(): clean_line(value) for name, value in stated.items()}
+    recipients = ", ".join(clean_line(_named(recipient)) for recipient in message.recipients)
+    headers = {
+        "From": clean_line(message.sender or "") or sent_headers.get("from", ""),
+        "To": sent_headers.get("to", "") or recipients,
+        "Cc": sent_headers.get("cc", ""),
+        "Date": message.sent_date.isoformat(sep=" ") if message.sent_date else sent_headers.get("date", ""),
+        "Subject": clean_line(message.subject or ""),
+    }
+    attachments = [clean_line(attachment.file_name or "unnamed") for attachment in message.attachments]
+    builder = DraftBuilder(source)
+    add_headers(builder, headers, attachments)
+    if message.body and message.body.strip():
+        add_body(builder, message.body, markup=False)
+    elif message.html_body:
+        add_body(builder, message.html_body, markup=True)
+    body_unread = not message.body and not message.html_body and message.properties.binary_prop_value(_PID_RTF_COMPRESSED)
+    return builder.finish(
+        title=stated_title(headers["Subject"]),
+        metadata={
+            "author": headers["From"],
+            "sent_at": message.sent_date.isoformat() if message.sent_date else None,
+            "attachments": attachments,
+            "unreadable_parts": ["rich text body"] if body_unread else [],
+        },
+    )
+
+
+def _named(recipient: Any) -> str:
+    name, address = recipient.name or "", recipient.email_address or ""
+    return f"{name} <{address}>" if name and address and name != address else name or address
