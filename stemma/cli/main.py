@@ -9,6 +9,7 @@ from stemma.cli import db, settings
 from stemma.cli.doctor import doctor
 from stemma.cli.documents import documents, show
 from stemma.cli.ingest import ingest
+from stemma.cli.parse import parse
 from stemma.cli.search import search
 from stemma.cli.status import status
 from stemma.cli.up import down, up
@@ -45,7 +46,7 @@ def stemma(
     """
 
 
-for function in (up, down, status, ingest, search, documents, show, doctor):
+for function in (up, down, status, ingest, search, documents, show, parse, doctor):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
