@@ -17,6 +17,15 @@ UPDATE sources AS s SET status = 'processing', stage = 'queued', updated_at = %(
   FROM opened WHERE s.source_id = opened.source_id
 RETURNING s.source_id;
 
+-- name: partitions_to_claim
+-- The sources of partitions that a person chose, with what an attempt would try (the same as `version` of stale_sources); by path.
+SELECT source_id::text, 'documents' AS stage, 'asked for in the UI' AS reason,
+       concat_ws('|', concat_ws(':', seen_size, seen_mtime_ns, seen_inode),
+                 %(parsing)s::text, %(chunking)s::text, %(contextualizing)s::text, %(embedding)s::text, %(bm25)s::text) AS version
+  FROM sources
+ WHERE partition_key = ANY(%(partitions)s)
+ ORDER BY source_path;
+
 -- name: batches_to_request
 -- Claimed batches that no run has bound and that were never requested, or not since the given time; oldest first.
 SELECT a.batch_id, max(a.n_requests) AS n_requests, array_agg(s.partition_key ORDER BY s.partition_key) AS partitions,

@@ -1,7 +1,7 @@
 """Claims: one open attempt per source says who works on it; every change of hands is one statement in PostgreSQL."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID, uuid4
@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 from sql import load_queries
 from stemma.errors import DocumentError, Unavailable
-from stemma.settings import Settings
+from stemma.settings import Fingerprints, Settings
 from stemma.store.postgres import Connection
 
 log = structlog.get_logger(__name__)
@@ -119,13 +119,10 @@ def _claim(connection: Connection, taken: pl.DataFrame, batch_id: UUID, *, now: 
     return connection.execute(load_queries("claims")["claim_sources"], parameters).rowcount
 
 
-def claim_partitions(connection: Connection, partitions: Sequence[str], run_id: str, *, now: datetime) -> None:
+def claim_partitions(connection: Connection, partitions: Sequence[str], run_id: str, wanted: Fingerprints, *, now: datetime) -> None:
     """Claim and bind for a run that was started by hand: those of the partitions that nobody holds, stale or not."""
     batch_id = uuid4()
-    rows = connection.execute(
-        "SELECT source_id::text, 'documents', 'asked for in the UI', '' FROM sources WHERE partition_key = ANY(%s) ORDER BY source_path",
-        [list(partitions)],
-    ).fetchall()
+    rows = connection.execute(load_queries("claims")["partitions_to_claim"], asdict(wanted) | {"partitions": list(partitions)}).fetchall()
     taken = pl.DataFrame(rows, schema={"source_id": pl.String, "stage": pl.String, "reason": pl.String, "version": pl.String}, orient="row")
     _claim(connection, taken, batch_id, now=now)
     bind_batch(connection, batch_id, run_id, now=now)

@@ -92,7 +92,7 @@ def open_run(
         if first and batch_id:
             claims.bind_batch(connection, batch_id, run_id, now=now())
         elif first:
-            claims.claim_partitions(connection, partitions, run_id, now=now())
+            claims.claim_partitions(connection, partitions, run_id, wanted, now=now())
         claims.begin_publications(connection, run_id, now=now())
         row = connection.execute("SELECT settings, fingerprints, epoch FROM run_settings WHERE run_id = %s", [run_id]).fetchone()
     assert row is not None

@@ -136,3 +136,10 @@ def test_a_second_run_for_the_same_batch_ends_green_without_work(pipeline, corpu
     publication = corpus.value("SELECT publication_id FROM documents")
     assert pipeline.batch_run(batch).success
     assert corpus.value("SELECT publication_id FROM documents") == publication
+
+
+def test_a_failed_document_run_again_in_the_ui_is_not_run_once_more_by_the_sensor(pipeline, corpus):
+    corpus.write("bad.docx", b"PK\x03\x04 broken")
+    pipeline.batch_run(first_batch(corpus))
+    assert not pipeline.ui_run("bad.docx").success
+    assert corpus.look().batches == ()
