@@ -46,7 +46,7 @@ def clear_stale_server(home: Path) -> None:
             return
         _end_server(postmaster)  # without its pid file nobody can join it
     (folder / "postmaster.pid").unlink(missing_ok=True)
-    for lock in folder.glob(".s.PGSQL.*"):
+    for lock in embedded.socket_folder(home).glob(".s.PGSQL.*"):
         lock.unlink(missing_ok=True)
 
 
@@ -58,7 +58,7 @@ def start_server(home: Path) -> str:
         try:
             return embedded.start_embedded(home)
         except (subprocess.SubprocessError, AssertionError, OSError) as error:
-            # pg_ctl waits ten seconds; recovery after a crash may take longer, and then the server is there but not ready.
+            # pg_ctl waits a minute; recovery after a crash may take longer, and then the server is there but not ready.
             if postmaster_of(home) is None or time.monotonic() > deadline:
                 raise PostgresFailed(f"the embedded PostgreSQL did not start: {_log_tail(home) or error}") from error
             time.sleep(0.5)
