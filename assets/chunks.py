@@ -39,6 +39,6 @@ def chunks(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: Corp
     run = corpus.run(context, batch)
     enter(run, "chunks")
     recorder = Recorder(context, run, check="chunked")
-    outcome = chunk_documents(run, run.sources())
+    outcome = chunk_documents(run, run.sources(), embedder_of=corpus.installation.embedder_of)
     recorder.record(outcome)
     yield dg.MaterializeResult(asset_key="chunks")

@@ -1,8 +1,37 @@
-"""Documents for the tests of chunking: marked-up text with its blocks, by hand, and random ones of mixed scripts."""
+"""Documents for the tests of chunking: marked-up text with its blocks, by hand, and random ones of mixed scripts; and stand-ins for
+tokenizer and model where their own answers are not what is tested."""
 
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
 from hypothesis import strategies as st
 
+from stemma.chunking.strategies import UNITS
+from stemma.chunking.tokenizer import minilm_tokenizer
 from stemma.parsing.document import Block, BlockKind, Page, ParsedDocument
+
+
+class Words:
+    """A tokenizer for which every word is a token."""
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def embed_letters(texts: Sequence[str]) -> np.ndarray:
+    """Vectors of length 1 by how often each letter occurs (modulo 16): texts of other letters lie apart."""
+    counts = np.array([np.bincount([ord(letter) % 16 for letter in text] or [0], minlength=16) for text in texts], dtype=np.float32)
+    return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+def measured(strategy: str, text: str) -> int:
+    """The text's length in the strategy's unit, by the real tokenizer."""
+    return len(text) if UNITS[strategy] == "characters" else minilm_tokenizer().count([text])[0]
 
 
 def plain(text: str) -> ParsedDocument:
@@ -57,14 +86,16 @@ _kinds: st.SearchStrategy[BlockKind] = st.sampled_from(["heading", "paragraph", 
 
 @st.composite
 def documents(draw: st.DrawFn) -> ParsedDocument:
-    """A random text; blocks of random kinds over random stretches of it, at any offset, with gaps."""
+    """A random text; blocks of random kinds over random stretches of it, at any offset, with gaps; pages or none, likewise."""
     text = draw(texts)
     edges = sorted(draw(st.lists(st.integers(0, len(text)), max_size=12)))
     blocks: list[Block] = []
     for start, end in zip(edges[::2], edges[1::2], strict=False):
         kind = draw(_kinds)
         blocks.append(Block(kind, start, end, draw(st.integers(1, 4)) if kind == "heading" else 0))
-    return ParsedDocument(text, parser="test", parser_version="1", blocks=tuple(blocks))
+    turns = sorted(draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    pages = [Page(number, start, end) for number, (start, end) in enumerate(pairwise(turns), start=1)]
+    return ParsedDocument(text, parser="test", parser_version="1", blocks=tuple(blocks), pages=tuple(pages))
 
 
 @st.composite

@@ -2,7 +2,7 @@
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,24 +10,30 @@ import polars as pl
 
 from stemma.chunking.frame import CHUNK_SCHEMA
 from stemma.chunking.headings import HeadingTrails
+from stemma.chunking.semantic import Embed
 from stemma.chunking.spans import Span
 from stemma.chunking.strategies import check_sizes, strategy_named
+from stemma.chunking.table_headers import table_headers
+from stemma.chunking.tokenizer import Tokenizer
 from stemma.parsing.document import Extraction, ParsedDocument
 
 
 def chunk_document(
-    document: ParsedDocument, *, strategy: str, size: int, overlap: int, count_tokens: Callable[[Sequence[str]], list[int]]
+    document: ParsedDocument, *, strategy: str, size: int, overlap: int, tokenizer: Tokenizer, embed: Embed | None = None
 ) -> pl.DataFrame:
     """The chunks of a document (CHUNK_SCHEMA), in order; no row for a document in which nothing is visible.
 
     Lines and pages are those of the whole chunk, overlap included. The section path is the trail of headings over the text that
     a chunk adds, where that text begins.
 
+    Args:
+        size, overlap: in the strategy's unit (`UNITS`).
+        embed: for `semantic` alone.
     Raises:
         UnknownStrategy: no strategy has this name.
         InvalidChunkSize: not 0 <= overlap < size.
     """
-    chosen = strategy_named(strategy)
+    chosen = strategy_named(strategy, tokenizer=tokenizer, embed=embed)
     check_sizes(size=size, overlap=overlap)
     spans = chosen(document, size=size, overlap=overlap)
     starts = np.array([span.char_start for span in spans], dtype=np.int64)
@@ -45,8 +51,9 @@ def chunk_document(
             "page_end": [numbers[-1] if numbers else None for numbers in pages],
             "section_path": _section_paths(document, spans),
             "chunk_type": [span.chunk_type for span in spans],
+            "table_header": table_headers(document, [span.char_start for span in spans]),
             "content": contents,
-            "n_tokens": count_tokens(contents) if contents else [],
+            "n_tokens": tokenizer.count(contents) if contents else [],
             "text_hash": [hashlib.sha256(content.encode()).hexdigest() for content in contents],
             "extraction": [_extraction(document, numbers) for numbers in pages],
         },

@@ -13,6 +13,7 @@ CHUNK_SCHEMA = pl.Schema(
         "page_end": pl.Int64,
         "section_path": pl.List(pl.String),  # trail of headings, outermost first
         "chunk_type": pl.String,  # prose, table, code or formula
+        "table_header": pl.String,  # column names of the table that the chunk begins in, below its head; else null
         "content": pl.String,  # == text[char_start:char_end]
         "n_tokens": pl.UInt32,
         "text_hash": pl.String,  # sha256 (hex) of content

@@ -1,7 +1,8 @@
 """Cuts a text along paragraphs, else lines, sentences, clauses and words, whatever its format."""
 
+from stemma.chunking.breaks import Breaks
 from stemma.chunking.spans import Span, typed_spans
-from stemma.chunking.windows import Breaks, windows
+from stemma.chunking.windows import windows
 from stemma.parsing.document import ParsedDocument
 
 

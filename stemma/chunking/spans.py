@@ -23,12 +23,12 @@ class Span:
 class Strategy(Protocol):
     """A pure function from a document to its chunks, in order.
 
-    Starts strictly increase; every visible character lies in a chunk; no chunk is blank or longer than `size`, unless the
-    strategy keeps an atomic block whole; a chunk reaches at most `overlap` characters back into the one before it.
+    Starts strictly increase; every visible character lies in a chunk; no chunk is blank or measures more than `size`, unless it is a
+    single character or the strategy keeps an atomic block whole; a chunk reaches at most `overlap` back into the one before it.
     """
 
     def __call__(self, document: ParsedDocument, *, size: int, overlap: int) -> list[Span]:
-        """Chunks for 0 <= overlap < size, both in characters."""
+        """Chunks for 0 <= overlap < size, both in the strategy's unit."""
         ...
 
 

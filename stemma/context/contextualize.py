@@ -9,8 +9,8 @@ from stemma.context.none import none
 from stemma.context.structural import structural
 from stemma.errors import RequestError
 
-CONTEXTUALIZERS: Mapping[str, Callable[[str | None, Sequence[str]], str | None]] = {"none": none, "structural": structural}
-"""Name -> a pure function of the document's title and a chunk's section path; it returns one line, or None."""
+CONTEXTUALIZERS: Mapping[str, Callable[[str | None, Sequence[str], str | None], str | None]] = {"none": none, "structural": structural}
+"""Name -> a pure function of the document's title, a chunk's section path and its table's head; it returns one line, or None."""
 
 
 class UnknownContextualizer(RequestError):
@@ -30,7 +30,8 @@ def contextualize(chunks: pl.DataFrame, *, method: str, title: str | None) -> pl
     if method not in CONTEXTUALIZERS:
         raise UnknownContextualizer(f"{method!r} is not a contextualizer; known: {', '.join(sorted(CONTEXTUALIZERS))}")
     situate = CONTEXTUALIZERS[method]
-    contexts = pl.Series("context", [situate(title, path) for path in chunks["section_path"].to_list()], dtype=pl.String)
+    situations = chunks.select("section_path", "table_header").iter_rows()
+    contexts = pl.Series("context", [situate(title, path, header) for path, header in situations], dtype=pl.String)
     content = pl.col("content")
     contextualized = pl.coalesce(pl.concat_str(pl.col("context"), pl.lit("\n\n"), content), content)
     return (

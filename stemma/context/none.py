@@ -3,6 +3,6 @@
 from collections.abc import Sequence
 
 
-def none(title: str | None, section_path: Sequence[str]) -> None:
+def none(title: str | None, section_path: Sequence[str], table_header: str | None) -> None:
     """None, whatever the document says."""
     return None

@@ -2,27 +2,36 @@
 
 import hashlib
 import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from stemma.chunking.chunk import chunk_document
 from stemma.chunking.frame import CHUNK_SCHEMA
 from stemma.chunking.promises import broken_promises
-from stemma.chunking.tokenizer import minilm_token_counter
-from stemma.errors import DocumentError, InvalidChunks
+from stemma.chunking.tokenizer import minilm_tokenizer
+from stemma.embedding.embedder import Embedder, EmbeddingSpec
+from stemma.embedding.models import embedding_spec
+from stemma.embedding.sentence_transformers_embedder import UnsoundVector
+from stemma.errors import DocumentError, EmbeddingMissing, InvalidChunks
 from stemma.library import claims
 from stemma.parsing.document import ParsedDocument
-from stemma.stages.run import Run, StageOutcome, Version, handed_over, now, partition_of, record, redo_without_input
+from stemma.stages.run import Run, StageOutcome, Version, count_calls, handed_over, now, partition_of, record, redo_without_input
+from stemma.stages.sentence_vectors import CachedEmbed
 from stemma.store.lake import MissingObject
 from stemma.store.stage_results import StageResult, find_results, read_results, result_key, store_results
 
 CHUNK_FRAME = pl.Schema({"key": pl.String, **CHUNK_SCHEMA})
 
 
-def chunk_documents(run: Run, sources: pl.DataFrame) -> StageOutcome:
+def chunk_documents(run: Run, sources: pl.DataFrame, *, embedder_of: Callable[[EmbeddingSpec], Embedder]) -> StageOutcome:
     """Chunk what was not chunked before under this recipe.
 
     The key of a result is the output hash of the document and the chunking fingerprint.
+
+    Args:
+        embedder_of: the model of a spec, loaded at its first use; `semantic` alone asks it, for sentences that no cache holds.
     """
     with run.pool.connection() as connection:
         documents = handed_over(run, connection, sources, "documents")
@@ -32,14 +41,18 @@ def chunk_documents(run: Run, sources: pl.DataFrame) -> StageOutcome:
         found = find_results(connection, run.lake, "chunks", [key for key in keys.values() if key not in forced], now=now())
     work = {keys[source_id]: document for source_id, document in documents.items() if keys[source_id] not in found}
     try:
-        frames, broken = _chunk(run, work)
+        chunked = _chunk(run, work, embedder_of)
     except MissingObject:
         with run.pool.connection() as connection:
             redo_without_input(run, connection, list(documents), "documents")
         return StageOutcome({}, {})
     paths = dict(sources.select("source_id", "source_path").iter_rows())
-    failures: dict[str, DocumentError] = {i: InvalidChunks(paths[i], broken[key]) for i, key in keys.items() if key in broken}
+    failures: dict[str, DocumentError] = {
+        i: chunked.refusals[key](paths[i], chunked.details[key]) for i, key in keys.items() if key in chunked.refusals
+    }
+    frames = chunked.frames
     counts = {key: frame.height for key, frame in frames.items()}
+    first_of = {key: i for i, key in reversed(keys.items())}  # sentences that several documents share are counted for the first
     stored = pl.concat(
         [frame.with_columns(pl.lit(key).alias("key")).select("key", pl.exclude("key")) for key, frame in frames.items()]
         or [CHUNK_FRAME.to_frame()]
@@ -53,6 +66,7 @@ def chunk_documents(run: Run, sources: pl.DataFrame) -> StageOutcome:
             if keys[source_id] in results
         }
         held = record(run, connection, "chunks", run.wanted.chunking, rows)
+        count_calls(run, connection, embedded={first_of[key]: n for key, n in chunked.embedded.items()})
         claims.fail_attempts(connection, run.run_id, "chunking", failures, run.settings, now=now())
     partitions = partition_of(sources)
     return StageOutcome(
@@ -65,32 +79,54 @@ def chunk_documents(run: Run, sources: pl.DataFrame) -> StageOutcome:
     )  # fmt: skip
 
 
-def _chunk(run: Run, work: dict[str, StageResult]) -> tuple[dict[str, pl.DataFrame], dict[str, str]]:
-    """Key of the chunks -> frame (CHUNK_SCHEMA), and key -> the broken promise of those that must not be published."""
+@dataclass(frozen=True)
+class _Chunked:
+    """What came of the work, by the key of the chunks."""
+
+    frames: dict[str, pl.DataFrame] = field(default_factory=dict[str, pl.DataFrame])
+    """CHUNK_SCHEMA."""
+    refusals: dict[str, type[DocumentError]] = field(default_factory=dict[str, type[DocumentError]])
+    """What is wrong with those that have no chunks fit to publish."""
+    details: dict[str, str] = field(default_factory=dict[str, str])
+    """The same in words."""
+    embedded: dict[str, int] = field(default_factory=dict[str, int])
+    """How many sentences the model was asked for."""
+
+
+def _chunk(run: Run, work: dict[str, StageResult], embedder_of: Callable[[EmbeddingSpec], Embedder]) -> _Chunked:
+    chunked = _Chunked()
     if not work:
-        return {}, {}
+        return chunked
     settings = run.settings
-    count_tokens = minilm_token_counter()
+    tokenizer = minilm_tokenizer()
+    embed = CachedEmbed(run, embedding_spec(settings.embedding_model), embedder_of) if settings.chunking_strategy == "semantic" else None
     documents = read_results(run.lake, work.values(), ["document"])
     text_of = dict(documents.unique("key").select("key", "document").iter_rows())
-    frames: dict[str, pl.DataFrame] = {}
-    broken: dict[str, str] = {}
     for key, result in work.items():
         if result.key not in text_of:
             raise MissingObject(result.object)
         document = ParsedDocument.from_json(text_of[result.key])
-        frame = chunk_document(
-            document,
-            strategy=settings.chunking_strategy,
-            size=settings.chunk_size,
-            overlap=settings.chunk_overlap,
-            count_tokens=count_tokens,
-        )
+        embedded_before = embed.n_embedded if embed else 0
+        try:
+            frame = chunk_document(
+                document,
+                strategy=settings.chunking_strategy,
+                size=settings.chunk_size,
+                overlap=settings.chunk_overlap,
+                tokenizer=tokenizer,
+                embed=embed,
+            )
+        except UnsoundVector as error:
+            chunked.refusals[key] = EmbeddingMissing
+            chunked.details[key] = f"{settings.embedding_model} gives no sound vector for {len(error.positions)} of its sentences"
+            continue
+        if embed:
+            chunked.embedded[key] = embed.n_embedded - embedded_before
         if problems := broken_promises(document.text, frame):
-            broken[key] = problems[0]
+            chunked.refusals[key], chunked.details[key] = InvalidChunks, problems[0]
         else:
-            frames[key] = frame
-    return frames, broken
+            chunked.frames[key] = frame
+    return chunked
 
 
 def chunks_hash(chunks: pl.DataFrame) -> str:

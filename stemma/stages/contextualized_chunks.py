@@ -5,7 +5,7 @@ import json
 
 import polars as pl
 
-from stemma.chunking.frame import CONTEXT_SCHEMA
+from stemma.chunking.frame import CHUNK_SCHEMA, CONTEXT_SCHEMA
 from stemma.context.contextualize import contextualize
 from stemma.stages.run import Run, StageOutcome, Version, handed_over, now, partition_of, record, redo_without_input
 from stemma.store.lake import MissingObject
@@ -74,6 +74,7 @@ def _situate(run: Run, work: dict[str, tuple[StageResult, str | None]]) -> dict[
     if not work:
         return {}
     chunks = read_results(run.lake, {result.key: result for result, _ in work.values()}.values())
+    chunks = chunks.match_to_schema({"key": pl.String, **CHUNK_SCHEMA}, missing_columns="insert")  # an earlier release had fewer
     return {
         key: contextualize(
             chunks.filter(pl.col("key") == result.key).drop("key").sort("chunk_index"), method=run.settings.contextualizer, title=title

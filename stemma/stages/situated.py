@@ -21,7 +21,7 @@ class Situated:
     contexts: Mapping[str, StageResult]
     """source_id -> the contextualized chunks."""
     frames: Mapping[str, pl.DataFrame]
-    """source_id -> CHUNK_SCHEMA joined with CONTEXT_SCHEMA, by chunk_index."""
+    """source_id -> CHUNK_SCHEMA without `table_header`, which the context has said, joined with CONTEXT_SCHEMA, by chunk_index."""
 
     def output_hash(self, source: OpenSource) -> str:
         """sha256 (hex) of everything that a reader would see; `stale_sources` computes the same in SQL."""
@@ -47,7 +47,7 @@ def situated_chunks(run: Run, sources: pl.DataFrame) -> Situated:
     if not ready:
         return Situated({}, {}, {})
     try:
-        chunk_rows = read_results(run.lake, {chunks[i].key: chunks[i] for i in ready}.values())
+        chunk_rows = read_results(run.lake, {chunks[i].key: chunks[i] for i in ready}.values()).drop("table_header", strict=False)
         context_rows = read_results(run.lake, {contexts[i].key: contexts[i] for i in ready}.values())
     except MissingObject:
         with run.pool.connection() as connection:

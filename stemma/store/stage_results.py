@@ -80,4 +80,5 @@ def read_results(lake: Lake, results: Iterable[StageResult], columns: Sequence[s
     keys_by_object: dict[str, list[str]] = {}
     for result in results:
         keys_by_object.setdefault(result.object, []).append(result.key)
-    return pl.concat([lake.read(name, keys, columns) for name, keys in keys_by_object.items()])
+    # A column that a release added is null in what an earlier one wrote.
+    return pl.concat([lake.read(name, keys, columns) for name, keys in keys_by_object.items()], how="diagonal")

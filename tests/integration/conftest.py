@@ -90,7 +90,7 @@ class Corpus:
         """Every stage of a run; returns the outcomes by asset."""
         outcomes = {
             "documents": parse_documents(run, spool_files(run, run.sources())),
-            "chunks": chunk_documents(run, run.sources()),
+            "chunks": chunk_documents(run, run.sources(), embedder_of=self.installation.embedder_of),
             "contextualized_chunks": contextualize_chunks(run, run.sources()),
             "embeddings": embed_chunks(
                 run, run.sources(), wanted=embedding_spec(run.settings.embedding_model), embedder_of=self.installation.embedder_of

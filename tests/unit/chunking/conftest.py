@@ -1,7 +1,6 @@
 """What the tests of chunking share: documents built by hand, and the shared checks that know nothing of this code."""
 
 import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -16,13 +15,3 @@ def oracles(shared: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="session")
-def count_words():
-    """A token counter that needs no model."""
-
-    def count(texts: Sequence[str]) -> list[int]:
-        return [len(text.split()) for text in texts]
-
-    return count

@@ -5,20 +5,22 @@ import time
 from dataclasses import replace
 
 import pytest
-from chunked_documents import composed, paged, plain
+from chunked_documents import Words, composed, embed_letters, paged, plain
 
 from stemma.chunking.chunk import chunk_document
 from stemma.chunking.frame import CHUNK_SCHEMA
-from stemma.chunking.strategies import InvalidChunkSize, UnknownStrategy
+from stemma.chunking.strategies import UNITS, InvalidChunkSize, UnknownStrategy
 from stemma.parsing.document import Block, Page
 
-BOTH = pytest.mark.parametrize("strategy", ["recursive_character", "markdown_aware"])
+EVERY = pytest.mark.parametrize("strategy", sorted(UNITS))
 
 
 @pytest.fixture
-def chunks(count_words):
+def chunks():
     def chunks(document, *, strategy="markdown_aware", size=60, overlap=0):
-        return chunk_document(document, strategy=strategy, size=size, overlap=overlap, count_tokens=count_words)
+        if UNITS.get(strategy) == "tokens":  # words of six characters with their spaces
+            size, overlap = max(1, size // 6), overlap // 6
+        return chunk_document(document, strategy=strategy, size=size, overlap=overlap, tokenizer=Words(), embed=embed_letters)
 
     return chunks
 
@@ -36,7 +38,7 @@ def test_a_chunk_knows_its_hash_and_its_tokens(chunks):
 
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones(chunks):
-    with pytest.raises(UnknownStrategy, match="markdown_aware, recursive_character"):
+    with pytest.raises(UnknownStrategy, match="docling_hybrid, markdown_aware, page, recursive_character, semantic, sentence, token_based"):
         chunks(plain("text"), strategy="by_feeling")
 
 
@@ -46,19 +48,19 @@ def test_an_impossible_size_and_overlap_are_refused(chunks, size, overlap):
         chunks(plain("text"), size=size, overlap=overlap)
 
 
-@BOTH
+@EVERY
 def test_a_format_without_pages_has_none(chunks, strategy):
     frame = chunks(plain("word " * 50), strategy=strategy)
     assert frame["page_start"].null_count() == frame["page_end"].null_count() == frame.height > 1
 
 
-@BOTH
+@pytest.mark.parametrize("strategy", sorted(UNITS.keys() - {"page"}))
 def test_a_chunk_over_a_page_break_names_both_pages(chunks, strategy):
     frame = chunks(paged("The first page ends here", "and the second goes on."), strategy=strategy)
     assert frame.select("page_start", "page_end").rows() == [(1, 2)]
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("overlap", [0, 20])
 def test_each_of_many_pages_is_cited_by_its_own_number(chunks, strategy, overlap):
     document = paged(*(f"Page {number} holds needle{number} among some other words." for number in range(1, 101)))
@@ -75,7 +77,7 @@ def test_an_empty_page_is_never_cited(chunks):
     assert frame.select("page_start", "page_end").rows() == [(1, 1), (3, 3)]
 
 
-@BOTH
+@pytest.mark.parametrize("strategy", ["recursive_character", "markdown_aware", "sentence"])
 def test_the_section_path_is_the_trail_of_headings(chunks, strategy):
     document = composed(
         ("paragraph", "Before any heading there is some text of a line"),
@@ -123,7 +125,7 @@ def test_a_chunk_says_whether_its_pages_were_read_from_pixels(chunks, extraction
     assert chunks(document, size=12)["extraction"].to_list() == expected
 
 
-@BOTH
+@EVERY
 def test_the_time_grows_with_the_text_and_not_with_its_square(chunks, strategy):
     paragraph = "The quick brown fox jumps over the lazy dog and runs away. " * 8
 

@@ -4,17 +4,20 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from chunked_documents import embed_letters, measured
 
 from stemma.chunking.chunk import chunk_document
 from stemma.chunking.graphemes import next_visible
+from stemma.chunking.markdown_aware import HARD_LIMIT
 from stemma.chunking.promises import broken_promises
-from stemma.chunking.strategies import STRATEGIES
+from stemma.chunking.strategies import UNITS
+from stemma.chunking.tokenizer import minilm_tokenizer
 from stemma.parsing.document import ParsedDocument
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import detect_format
 from stemma.parsing.parse import parse_file
 
-BOTH = pytest.mark.parametrize("strategy", sorted(STRATEGIES))
+EVERY = pytest.mark.parametrize("strategy", sorted(UNITS))
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +32,11 @@ def parse(shared):
 
 
 @pytest.fixture(scope="session")
-def chunks(count_words):
+def chunks():
+    tokenizer = minilm_tokenizer()
+
     def chunks(document: ParsedDocument, strategy: str, size: int, overlap: int) -> pl.DataFrame:
-        return chunk_document(document, strategy=strategy, size=size, overlap=overlap, count_tokens=count_words)
+        return chunk_document(document, strategy=strategy, size=size, overlap=overlap, tokenizer=tokenizer, embed=embed_letters)
 
     return chunks
 
@@ -44,7 +49,7 @@ def problems(oracles, text: str, frame: pl.DataFrame) -> list[str]:
     return oracles.check_chunks(text, spans, max_chunks=len(text), allow_gap=is_blank) + broken_promises(text, frame)
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("name", ["repeated_paragraph.txt", "tiny.txt"])
 def test_repeated_text_gets_the_offsets_of_each_repetition(oracles, parse, chunks, strategy, name):
     document = parse(f"01-offsets-repeated-text/{name}")
@@ -53,7 +58,7 @@ def test_repeated_text_gets_the_offsets_of_each_repetition(oracles, parse, chunk
             assert problems(oracles, document.text, chunks(document, strategy, size, overlap)) == []
 
 
-@BOTH
+@EVERY
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", ["short_lines.txt", "long_word_6000.txt", "tail.txt"])
 def test_every_size_and_overlap_ends(*, oracles, shared, parse, chunks, strategy, name):
@@ -62,10 +67,10 @@ def test_every_size_and_overlap_ends(*, oracles, shared, parse, chunks, strategy
     for size, overlap in grid.iter_rows():
         frame = chunks(document, strategy, size, overlap)
         assert problems(oracles, document.text, frame) == []
-        assert frame["content"].str.len_chars().max() <= size
+        assert max(measured(strategy, content) for content in frame["content"]) <= size
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("size", [64, 128, 512])
 @pytest.mark.parametrize(
     ("name", "needle"),
@@ -75,11 +80,12 @@ def test_a_heading_or_table_neither_breaks_the_limit_nor_loses_its_text(*, oracl
     document = parse(f"04-limit-exceeded-by-heading-or-table/{name}")
     frame = chunks(document, strategy, size, 16)
     assert problems(oracles, document.text, frame) == []
-    assert frame["content"].str.len_chars().max() <= 4 * size
+    limit = HARD_LIMIT * size if strategy == "markdown_aware" else size
+    assert max(measured(strategy, content) for content in frame["content"]) <= limit
     assert frame["content"].str.contains(needle, literal=True).any()
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize(
     ("name", "n_chunks"), [("layout_gap.txt", None), ("empty_sections.md", None), ("only_nbsp_zwsp.txt", 0), ("empty_table.html", None)]
 )
@@ -96,13 +102,13 @@ def test_sections_without_text_end_in_one_chunk_with_the_text_that_follows(parse
     assert frame["section_path"].to_list() == [["D"]]
 
 
-@BOTH
+@EVERY
 def test_a_text_file_has_no_page_numbers(parse, chunks, strategy):
     frame = chunks(parse("42-page-citation/no_pages.txt"), strategy, 20, 5)
     assert frame["page_start"].null_count() == frame.height > 0
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("overlap", [0, 200])
 def test_each_of_200_pages_is_cited_on_its_own_page(parse, chunks, strategy, overlap):
     frame = chunks(parse("42-page-citation/200_pages.pdf"), strategy, 400, overlap)
@@ -112,7 +118,7 @@ def test_each_of_200_pages_is_cited_on_its_own_page(parse, chunks, strategy, ove
     assert frame["page_end"].max() == 200
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("size", [60, 400])
 @pytest.mark.parametrize(
     "name", ["code_fence_hash.md", "bom_heading.md", "setext_frontmatter.md", "duplicate_headings.md", "crlf.md", "html_in_md.md"]

@@ -3,7 +3,8 @@
 import pytest
 from chunked_documents import composed
 
-from stemma.chunking.markdown_aware import HARD_LIMIT, TINY, markdown_aware
+from stemma.chunking.markdown_aware import HARD_LIMIT, markdown_aware
+from stemma.chunking.structure import TINY
 from stemma.parsing.document import ParsedDocument
 
 SIZE = 80

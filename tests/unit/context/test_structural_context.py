@@ -2,23 +2,24 @@
 
 import polars as pl
 import pytest
-from chunked_documents import composed, texts
+from chunked_documents import Words, composed, texts
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stemma.chunking.breadcrumb import MAX_CHARS as MAX_CONTEXT_CHARS
 from stemma.chunking.chunk import chunk_document
 from stemma.chunking.frame import CHUNK_SCHEMA, CONTEXT_SCHEMA
 from stemma.context.contextualize import UnknownContextualizer, contextualize
-from stemma.context.structural import MAX_CONTEXT_CHARS, structural
+from stemma.context.structural import structural
 
 
 def chunks(*section_paths: list[str], content: str = "Words.") -> pl.DataFrame:
     rows = [{"chunk_index": index, "content": content, "section_path": path} for index, path in enumerate(section_paths)]
-    return pl.DataFrame(rows, schema={name: CHUNK_SCHEMA[name] for name in ("chunk_index", "content", "section_path")})
+    return pl.DataFrame(rows, schema={name: CHUNK_SCHEMA[name] for name in ("chunk_index", "content", "section_path", "table_header")})
 
 
 def chunked(document) -> pl.DataFrame:
-    return chunk_document(document, strategy="markdown_aware", size=80, overlap=10, count_tokens=lambda contents: [0] * len(contents))
+    return chunk_document(document, strategy="markdown_aware", size=80, overlap=10, tokenizer=Words())
 
 
 def test_title_and_trail_stand_before_the_content():
