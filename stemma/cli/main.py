@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from stemma.cli import db, settings
+from stemma.cli.chunk import chunk
 from stemma.cli.doctor import doctor
 from stemma.cli.documents import documents, show
 from stemma.cli.ingest import ingest
@@ -46,7 +47,7 @@ def stemma(
     """
 
 
-for function in (up, down, status, ingest, search, documents, show, parse, doctor):
+for function in (up, down, status, ingest, search, documents, show, parse, chunk, doctor):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

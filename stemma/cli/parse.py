@@ -42,7 +42,7 @@ def parse(
     result = parsed(file, load_settings())
     elapsed_s = time.monotonic() - started
     if isinstance(result, DocumentError):
-        _print_failure(result, as_json=as_json)
+        print_failure(result, as_json=as_json)
         raise typer.Exit(ExitCode.PROBLEMS)
     if as_json:
         print_json({"source_path": file.name, **asdict(result), "output_hash": result.output_hash, "elapsed_s": round(elapsed_s, 3)})
@@ -77,7 +77,8 @@ def parsed(file: Path, settings: "Settings") -> "ParsedDocument | DocumentError"
     return result
 
 
-def _print_failure(error: "DocumentError", *, as_json: bool) -> None:
+def print_failure(error: "DocumentError", *, as_json: bool) -> None:
+    """Why a file has no text, in one line on standard error."""
     import json
 
     note(json.dumps(problem_of(error), ensure_ascii=False) if as_json else f"{error.code}: {error}")
