@@ -90,6 +90,14 @@ def health(settings: Settings) -> Health:
     )
 
 
+def problem(settings: Settings) -> str | None:
+    """Why Dagster would not take up work now, None when it would; no answer is a reason too."""
+    try:
+        return health(settings).problem
+    except OrchestratorUnavailable as error:
+        return f"it does not answer ({error.args[0]})"
+
+
 def graphql(settings: Settings, query: str, **variables: Any) -> dict[str, Any]:
     """The `data` of one GraphQL request. Raises OrchestratorUnavailable when there is no answer or an error instead of one."""
     try:

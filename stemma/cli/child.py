@@ -20,11 +20,9 @@ class ChildFailed(Unavailable):
     code, remedy = "child_failed", "Its log is in `logs` in STEMMA_HOME; `stemma doctor` says what is amiss."
 
     def __init__(self, what: str, log: str = "") -> None:
-        super().__init__(what, log)
-        self.what, self.log = what, log
-
-    def __str__(self) -> str:
-        return f"{self.what}.\n{self.log}\n{self.remedy}" if self.log else f"{self.what}. {self.remedy}"
+        super().__init__(what)
+        self.log = log
+        """The end of its log, which the command line shows before the error."""
 
 
 class Restarts:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -47,23 +48,26 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
         try:
             function(*args, **kwargs)
         except StemmaError as error:
+            if log := getattr(error, "log", ""):
+                note(log)
             _fail(problem_of(error), exit_code_of(error), as_json=as_json)
         except Refused as refused:
             away = refused.problem["status"] >= 500
             _fail(refused.problem, ExitCode.UNAVAILABLE if away else ExitCode.USAGE, as_json=as_json)
+        except BrokenPipeError:  # `| head` has read enough; nor may the flush at exit complain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     return reported
 
 
 def problem_of(error: StemmaError) -> dict[str, Any]:
     """The error as the service would word it, without an HTTP status."""
-    detail = str(error).removesuffix(error.remedy).strip()
+    detail = " ".join(str(error).removesuffix(error.remedy).split())  # libpq's messages have several lines
     return {"type": f"urn:stemma:problem:{error.code}", "code": error.code, "detail": detail, "remedy": error.remedy}
 
 
 def _fail(problem: dict[str, Any], exit_code: ExitCode, *, as_json: bool) -> NoReturn:
-    space = "\n" if "\n" in problem["detail"] else " "  # the end of a log keeps its lines
-    line = f"{problem['code']}: {problem['detail']}{space}{problem['remedy']}".strip()
+    line = f"{problem['code']}: {problem['detail']} {problem['remedy']}".strip()
     print(json.dumps(problem, ensure_ascii=False) if as_json else line, file=sys.stderr)
     raise typer.Exit(exit_code)
 

@@ -149,13 +149,13 @@ def _service(settings: "Settings") -> Finding:
 
 def _dagster(settings: "Settings") -> Finding:
     from stemma.cli.addresses import port_problem
-    from stemma.orchestrator import dagster_address, health, is_up
+    from stemma.orchestrator import dagster_address, is_up, problem
 
     if is_up(settings):
-        problem = health(settings).problem
-        if problem is None:
+        found = problem(settings)
+        if found is None:
             return Finding("Dagster", "ok", f"answers at {dagster_address(settings)}, daemon and definitions in order")
-        return Finding("Dagster", "fault", problem, "See `logs/daemon.log` and `logs/webserver.log` in STEMMA_HOME.")
+        return Finding("Dagster", "fault", found, "See `logs/daemon.log` and `logs/webserver.log` in STEMMA_HOME.")
     taken = port_problem("127.0.0.1", settings.dagster_port)
     return _silent("Dagster", "it does not answer", settings, port=settings.dagster_port, variable="STEMMA_DAGSTER_PORT", taken=taken)
 

@@ -44,7 +44,7 @@ def look(settings: "Settings") -> dict[str, Any]:
     """
     from stemma.cli.addresses import addresses, service_problem
     from stemma.cli.home import supervisor_of
-    from stemma.orchestrator import health, is_up
+    from stemma.orchestrator import is_up, problem
 
     holder = supervisor_of(settings.home)
     served = settings.postgres_url is not None and is_up(settings)  # by whatever else runs the parts, such as compose
@@ -57,10 +57,7 @@ def look(settings: "Settings") -> dict[str, Any]:
         "state": holder.state if holder else None,
         "library": (holder and holder.library) or str(settings.library),
         "addresses": addresses(settings),
-        "problems": {
-            "service": service_problem(settings),
-            "dagster": health(settings).problem if is_up(settings) else "it does not answer",
-        },
+        "problems": {"service": service_problem(settings), "dagster": problem(settings)},
         "documents": _documents(settings),
     }
 
@@ -85,6 +82,6 @@ def _print(found: dict[str, Any]) -> None:
         print(f"  {name:<12} {address}")
     counts = ", ".join(f"{count} {status}" for status, count in found["documents"]["by_status"].items() if count)
     print(f"  {'Documents':<12} {found['documents']['total']}" + (f": {counts}" if counts else ""))
-    for part, problem in found["problems"].items():
-        if problem:
-            print(f"  {part} is not in order: {problem}")
+    for part, reason in found["problems"].items():
+        if reason:
+            print(f"  {part} is not in order: {reason}")

@@ -15,7 +15,7 @@ from stemma.cli.addresses import port_problem, service_problem
 from stemma.cli.child import Child, ChildFailed, Restarts, wait_until_ready
 from stemma.cli.home import hold_home
 from stemma.cli.installation import child_environment, prepare_dagster_home, project_file, rotated_log, storage_environment
-from stemma.cli.postgres import clear_stale_server, postmaster_of, start_server, stop_server
+from stemma.cli.postgres import PostgresFailed, clear_stale_server, postmaster_of, start_server, stop_server
 from stemma.cli.processes import end_processes, leftover_processes, marked_processes
 from stemma.cli.watchdog import start_watchdog, wait_for_watchdog
 from stemma.errors import Unavailable
@@ -50,7 +50,8 @@ class Supervisor:
         """Start again what ended by itself; to be called about once a second. Raises ChildFailed for what does not stay up."""
         self._ensure_watchdog()
         if self.settings.postgres_url is None and postmaster_of(self.settings.home) is None and self._server.due():
-            start_server(self.settings.home)
+            with contextlib.suppress(PostgresFailed):  # its backends may be slow to go; `due` says when it was too often
+                start_server(self.settings.home)
         for child in self._children:
             child.check()
 

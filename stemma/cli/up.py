@@ -25,12 +25,6 @@ class DoesNotStop(Unavailable):
     code, remedy = "does_not_stop", "Look at `logs` in STEMMA_HOME; as a last resort `kill -9` its pid: its watchdog ends the rest."
 
 
-class DoesNotStart(Unavailable):
-    """A supervisor in the background ended, or took too long, before everything answered."""
-
-    code, remedy = "does_not_start", "Run `stemma up` in the foreground to watch it."
-
-
 @command
 def up(
     *,
@@ -125,12 +119,14 @@ def _interruptible() -> Generator[None]:
 
 
 def _start_detached(home: Path, library: Path) -> None:
-    """Start a supervisor in a session of its own and wait until everything answers. Raises DoesNotStart."""
+    """Start a supervisor in a session of its own and wait until everything answers. Raises ChildFailed."""
+    from stemma.cli.child import ChildFailed
     from stemma.cli.home import supervisor_of
     from stemma.cli.installation import log_tail, rotated_log
 
     log = rotated_log(home, "supervisor")
     with log.open("ab") as output:
+        beginning = output.tell()
         process = subprocess.Popen(
             [sys.executable, "-m", "stemma.cli.main", "up", "--library", str(library)],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
@@ -141,7 +137,7 @@ def _start_detached(home: Path, library: Path) -> None:
         if holder is not None and holder.pid == process.pid and holder.state == "ready":
             return
         if process.poll() is not None or time.monotonic() > deadline:
-            raise DoesNotStart(f"the supervisor did not come up: {log_tail(log, 5)}")
+            raise ChildFailed("The supervisor in the background did not come up", log_tail(log, since=beginning))
         time.sleep(0.2)
 
 

@@ -109,6 +109,16 @@ def test_an_interrupt_while_starting_ends_what_was_started(crashed):
     assert crashed.processes() == []
 
 
+def test_a_detached_start_returns_when_everything_answers_and_goes_on(crashed):
+    done = crashed.run("up", "--detach")
+    assert done.returncode == 0, done.stderr
+    assert f"http://127.0.0.1:{crashed.service_port}/" in done.stdout
+    assert crashed.json("status")["problems"] == {"service": None, "dagster": None}
+    assert crashed.run("up", "--detach").returncode == 3
+    assert crashed.run("down").returncode == 0
+    assert crashed.processes() == []
+
+
 def test_a_part_that_cannot_start_is_named_with_its_last_words_and_the_others_are_ended(crashed, tmp_path):
     (tmp_path / "dagster_webserver.py").write_text("raise SystemExit('the planted fault')")
     refused = subprocess.run(
@@ -116,7 +126,7 @@ def test_a_part_that_cannot_start_is_named_with_its_last_words_and_the_others_ar
         env=crashed.environment | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert refused.returncode == 3
-    assert "child_failed: Dagster's webserver ended while it was starting.\n" in refused.stderr
+    assert "\nchild_failed: Dagster's webserver ended while it was starting. Its log" in refused.stderr
     assert "the planted fault\n" in refused.stderr
     assert "Traceback" not in refused.stderr
     assert crashed.processes() == []

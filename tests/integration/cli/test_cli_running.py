@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from stemma.cli.home import supervisor_of
+from stemma.cli.postgres import postmaster_of
 from stemma.cli.processes import MARKER
 
 
@@ -150,6 +151,15 @@ def test_a_child_that_dies_is_started_again(running):
     os.kill(before.pid, signal.SIGKILL)
     running.wait_for(lambda: running.json("status")["problems"]["service"] is None, 60, "the restart of the query service")
     assert child(running, "stemma.service").pid != before.pid
+
+
+def test_a_postgresql_that_dies_is_started_again_and_everybody_finds_it(running):
+    before = postmaster_of(running.home)
+    before.kill()
+    running.wait_for(lambda: (now := postmaster_of(running.home)) is not None and now != before, 60, "the restart of PostgreSQL")
+    running.wait_for(lambda: running.run("status").returncode == 1, 60, "the return of the store")  # 1: a document is broken
+    running.wait_for(lambda: set(running.json("status")["problems"].values()) == {None}, 60, "the recovery of the rest")
+    assert running.json("search", "leave")["hits"] != []
 
 
 def test_the_watchdog_is_started_again(running):

@@ -5,11 +5,13 @@ import json
 import pytest
 import typer
 
+from stemma.cli.child import ChildFailed
 from stemma.cli.console import Refused, command
 from stemma.cli.ingest import OutsideLibrary
 from stemma.settings import InvalidEnvironment, InvalidSetting
 from stemma.store.embedded import NotRunning
 from stemma.store.migrations import MigrationDrift
+from stemma.store.postgres import StoreUnavailable
 
 
 def ended_with(error: Exception, *, as_json: bool = False) -> int:
@@ -64,3 +66,13 @@ def test_a_bug_keeps_its_traceback():
 
     with pytest.raises(ZeroDivisionError):
         failing()
+
+
+def test_the_end_of_a_log_is_shown_before_the_error(capsys):
+    ended_with(ChildFailed("The part ended", "line one\nline two"))
+    assert capsys.readouterr().err.splitlines()[:2] == ["line one", "line two"]
+
+
+def test_a_message_of_several_lines_becomes_one(capsys):
+    ended_with(StoreUnavailable("connection failed: refused\n\tIs the server running?"))
+    assert capsys.readouterr().err.count("\n") == 1

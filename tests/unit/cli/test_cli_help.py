@@ -29,7 +29,20 @@ HEAVY = {
 
 
 def test_the_commands_are_those_of_the_reference():
-    assert set(ROOT.commands) == {"up", "down", "status", "ingest", "search", "documents", "show", "parse", "chunk", "doctor", "settings", "db"}
+    assert set(ROOT.commands) == {
+        "up",
+        "down",
+        "status",
+        "ingest",
+        "search",
+        "documents",
+        "show",
+        "parse",
+        "chunk",
+        "doctor",
+        "settings",
+        "db",
+    }
 
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)
