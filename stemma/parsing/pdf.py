@@ -1,19 +1,21 @@
 """PDF: the text layer by pdfium, lines merged to paragraphs; pages without one are recognised."""
 
-import ctypes
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
 from stemma.errors import EncryptedDocument
-from stemma.parsing.cleaning import clean_line, clean_text, is_visible, stated_title
+from stemma.parsing.cleaning import clean_line, is_visible, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
-from stemma.parsing.layout import SOFT_HYPHEN, Line, Paragraph, hyphenated_words, paragraphs, upright
+from stemma.parsing.layout import SOFT_HYPHEN, Line, Paragraph, hyphenated_words, paragraphs
+from stemma.parsing.ligatures import THREE, TWO, UNKNOWN, known_words, resolve_ligatures
 from stemma.parsing.ocr import MAX_OCR_PIXELS, recognise
+from stemma.parsing.pdf_annotations import page_annotations
+from stemma.parsing.pdf_text import text_lines
 
 pypdfium2: Any = import_module("pypdfium2")  # ships no types
 pdfium: Any = import_module("pypdfium2.raw")
@@ -22,10 +24,8 @@ OCR_DPI = 200
 MIN_OCR_DPI = 50  # a page so large that it would be rendered coarser has no legible text
 RUNNING_MIN_PAGES = 4  # lines at the edge of the page that repeat on this many pages and on half of them are running
 HEADING_HEIGHT = 1.15  # of the body text
-
-_HYPHEN_OR_UNKNOWN = "\ufffe\x02"  # pdfium's mark for a hyphen at a line's end, and for a glyph without a character
-_COMPATIBILITY_FORMS = re.compile("[\ufb00-\ufb4f\ufb50-\ufdff\ufe70-\ufefc]+")  # ligatures and Arabic letters by position
-_SWAPPED_LAM_ALEF = re.compile("[\u0622\u0623\u0625\u0627]\u0644")
+GARBLED_SHARE = 0.01  # of a page's visible characters: more that are no characters show that the file maps its glyphs wrongly
+RUBBISH_SHARE = 0.2  # above it, the page's text is not used
 
 
 @dataclass(slots=True)
@@ -33,6 +33,8 @@ class _PageText:
     lines: list[Line]
     recognised: bool = False
     broken: bool = False
+    garbled: bool = False
+    annotations: list[str] = field(default_factory=list[str])
 
 
 def parse_pdf(source: Source) -> Draft:
@@ -40,13 +42,15 @@ def parse_pdf(source: Source) -> Draft:
 
     A file that only restricts copying or printing (owner password) is read; one that needs a password to be opened is not.
     Headings are short paragraphs in larger type than the body's. A header or footer that repeats is kept on its first
-    page only. Values of form fields and annotations are not part of the text layer and not read.
+    page only. Values of form fields and annotations follow the text of their page.
 
     Raises:
         EncryptedDocument: it needs a password.
         CorruptDocument: pdfium cannot open it, or not one of its pages.
     """
     with _open(source) as document:
+        if document.get_formtype() != pdfium.FORMTYPE_NONE:
+            document.init_forms()
         pages = _read_pages(source, document)
         metadata = document.get_metadata_dict(skip_empty=True)
     if pages and all(page.broken for page in pages):
@@ -61,7 +65,8 @@ def parse_pdf(source: Source) -> Draft:
         ocr_pages=ocr_pages,
         metadata={
             "n_pages": len(pages),
-            "pages_without_text": [number for number, page in enumerate(pages, 1) if not page.lines],
+            "pages_without_text": [number for number, page in enumerate(pages, 1) if not page.lines and not page.annotations],
+            "garbled_pages": [number for number, page in enumerate(pages, 1) if page.garbled],
             "unreadable_pages": [number for number, page in enumerate(pages, 1) if page.broken],
             **{name: metadata[key] for key, name in _METADATA.items() if metadata.get(key)},
         },
@@ -89,117 +94,47 @@ def _read_pages(source: Source, document: Any) -> list[_PageText]:
         except pypdfium2.PdfiumError:
             pages.append(_PageText([], broken=True))
             continue
-        lines = _text_lines(page)
-        wanted = not lines and source.options.ocr_engine != "none" and n_recognised < source.options.ocr_max_pages
-        if wanted and (image := _rendered(page)) is not None:
-            lines = [line for line in recognise(image) if is_visible(line.text)]
+        lines = text_lines(page)
+        share = _share_without_meaning(lines)
+        found = _PageText(lines if share <= RUBBISH_SHARE else [], garbled=share > GARBLED_SHARE)
+        found.annotations = page_annotations(page, document.formenv)
+        wanted = not found.lines and source.options.ocr_engine != "none" and n_recognised < source.options.ocr_max_pages
+        if wanted and (image := _rendered(page, annotated=not found.annotations)) is not None:
+            found.lines = [line for line in recognise(image) if is_visible(line.text)]
+            found.recognised = bool(found.lines)
             n_recognised += 1
-            pages.append(_PageText(lines, recognised=bool(lines)))
-        else:
-            pages.append(_PageText(lines))
+        pages.append(found)
         page.close()
-        n_chars += sum(len(line.text) for line in lines)
+        n_chars += sum(len(line.text) for line in found.lines)
         source.check_length(n_chars)
+    words = known_words(line.text for page in pages for line in page.lines)
+    for page in pages:
+        page.lines = [replace(line, text=resolve_ligatures(line.text, words)) for line in page.lines]
     return pages
 
 
-def _text_lines(page: Any) -> list[Line]:
-    """The lines of the text layer in pdfium's order, which follows the order of drawing within columns."""
-    text_page = page.get_textpage()
-    place = _Placement(page, text_page)
-    lines: list[Line] = []
-    characters = _characters(text_page)
-    start = 0
-    for end in [*(i for i in range(len(characters)) if place.ends_line(characters, i)), len(characters)]:
-        text = "".join(characters[start:end])
-        if is_visible(text):
-            text = _SWAPPED_LAM_ALEF.sub(lambda match, start=start: place.unswapped(match, start), text)
-            hyphen = SOFT_HYPHEN if end < len(characters) and characters[end] in _HYPHEN_OR_UNKNOWN else ""
-            lines.append(place.line(_readable(text) + hyphen, characters, start, end))
-        start = end + 1
-    text_page.close()
-    return upright(lines)
+def _share_without_meaning(lines: Sequence[Line]) -> float:
+    """The share of a page's visible characters that are none: unknown glyphs, controls, places without or of private meaning."""
+    characters = [
+        character for line in lines for character in line.text if not character.isspace() and character not in (SOFT_HYPHEN, TWO, THREE)
+    ]
+    n_bad = sum(character == UNKNOWN or unicodedata.category(character) in ("Cc", "Cn", "Co") for character in characters)
+    return n_bad / len(characters) if n_bad > 2 else 0.0
 
 
-def _characters(text_page: Any) -> list[str]:
-    """One entry per pdfium character index, so that boxes can be asked for; halves of a pair are joined in the first."""
-    n = text_page.count_chars()
-    text = text_page.get_text_range() if n > 0 else ""
-    if len(text) == n:
-        return list(text)
-    codes = [pdfium.FPDFText_GetUnicode(text_page.raw, i) for i in range(n)]
-    characters = [chr(code) if code < 0x110000 else "" for code in codes]
-    for i in range(n - 1):
-        if 0xD800 <= codes[i] < 0xDC00 <= codes[i + 1] < 0xE000:
-            characters[i] = (characters[i] + characters[i + 1]).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-            characters[i + 1] = ""
-    return characters
+def _rendered(page: Any, *, annotated: bool) -> Any | None:
+    """The page as an image for recognition; None when nothing is drawn on it or it is too large to be legible.
 
-
-def _readable(text: str) -> str:
-    text = _COMPATIBILITY_FORMS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
-    return clean_text(re.sub(f"[{_HYPHEN_OR_UNKNOWN}]", "\ufffd", text)).strip()
-
-
-class _Placement:
-    """Where characters stand on the upright page."""
-
-    def __init__(self, page: Any, text_page: Any) -> None:
-        self._raw = text_page.raw
-        self._rotation = page.get_rotation()
-
-    def line(self, text: str, characters: Sequence[str], start: int, end: int) -> Line:
-        visible = [i for i in range(start, end) if characters[i].strip()]
-        boxes = [self._upright(i) for i in (visible[0], visible[len(visible) // 2], visible[-1])]
-        lefts, rights, tops, bottoms = zip(*boxes, strict=True)
-        across, down = abs(lefts[-1] - lefts[0]), tops[-1] - tops[0]
-        turn = 0 if abs(down) <= 2 * across else 1 if down > 0 else -1
-        return Line(text, min(lefts), max(rights), min(tops), max(bottoms), turn)
-
-    def ends_line(self, characters: Sequence[str], index: int) -> bool:
-        """Whether a line ends here: at a line end, or at a hyphen mark after which the text goes on elsewhere than beside it."""
-        if characters[index] in ("\r", "\n"):
-            return True
-        if not characters[index] or characters[index] not in _HYPHEN_OR_UNKNOWN:
-            return False
-        if not 0 < index < len(characters) - 1:
-            return index > 0
-        before, after = self._upright(index - 1), self._upright(index + 1)
-        on_one_height = min(before[3], after[3]) > max(before[2], after[2])
-        return not (on_one_height and after[0] >= before[0])
-
-    def unswapped(self, match: re.Match[str], start: int) -> str:
-        """Lam and alef of one glyph in reading order: pdfium turns right-to-left text around, the glyph's two letters too."""
-        first, second = self._box(start + match.start()), self._box(start + match.start() + 1)
-        return match[0][::-1] if first == second else match[0]
-
-    def _upright(self, index: int) -> tuple[float, float, float, float]:
-        """Left, right, top, bottom with y downwards, after the page's own rotation."""
-        left, right, bottom, top = self._box(index)
-        if self._rotation == 90:
-            return bottom, top, left, right
-        if self._rotation == 180:
-            return -right, -left, bottom, top
-        if self._rotation == 270:
-            return -top, -bottom, -right, -left
-        return left, right, -top, -bottom
-
-    def _box(self, index: int) -> tuple[float, float, float, float]:
-        rect = pdfium.FS_RECTF()
-        if not pdfium.FPDFText_GetLooseCharBox(self._raw, index, ctypes.byref(rect)):
-            return (0.0, 0.0, 0.0, 0.0)
-        return rect.left, rect.right, rect.bottom, rect.top
-
-
-def _rendered(page: Any) -> Any | None:
-    """The page as an image for recognition; None when nothing is drawn on it or it is too large to be legible."""
-    if pdfium.FPDFPage_CountObjects(page.raw) <= 0:
+    Args:
+        annotated: with its annotations and fields, for where their text was not read from the file itself.
+    """
+    if pdfium.FPDFPage_CountObjects(page.raw) <= 0 and not (annotated and pdfium.FPDFPage_GetAnnotCount(page.raw)):
         return None
     width, height = page.get_size()
     scale = min(OCR_DPI / 72, (MAX_OCR_PIXELS / max(width * height, 1.0)) ** 0.5)
     if scale < MIN_OCR_DPI / 72:
         return None
-    return page.render(scale=scale).to_pil()
+    return page.render(scale=scale, draw_annots=annotated, may_draw_forms=annotated).to_pil()
 
 
 def _drop_running_lines(pages: Sequence[_PageText]) -> None:
@@ -245,6 +180,9 @@ def _build(builder: DraftBuilder, pages: Sequence[_PageText]) -> None:
                 continues = position == 0 and previous is not None and _crosses(previous, paragraph)
                 builder.add(paragraph.text, continues=continues)
             previous = paragraph
+        for annotations in pages[number - 1].annotations:
+            builder.add(annotations)
+            previous = None
 
 
 def _body_height(pages: Sequence[_PageText]) -> float:

@@ -4,6 +4,7 @@ import pytest
 
 from stemma.errors import CorruptDocument, EncryptedDocument
 from stemma.parsing.layout import SOFT_HYPHEN, Line, paragraphs, upright
+from stemma.parsing.ligatures import THREE, TWO, resolve_ligatures
 
 
 def page_of(document, needle):
@@ -21,7 +22,8 @@ def test_every_needle_lies_on_its_page(parse, shared):
 def test_pages_without_text_keep_their_number(parse, shared):
     document = parse(shared / "cases/42-page-citation/empty_pages_inside.pdf", ocr_engine="none")
     assert [page.number for page in document.pages] == [1, 2, 3, 4]
-    assert (document.warning, document.metadata["pages_without_text"]) == ("partly_no_text", [2, 3])
+    assert (document.warning, document.metadata["pages_without_text"]) == ("partly_no_text", [2])
+    assert page_of(document, "This page is intentionally left blank") == [3]
 
 
 def test_turned_pages_read_from_left_to_right(parse, shared):
@@ -74,8 +76,66 @@ def test_a_pdf_that_only_forbids_copying_is_read(parse, shared):
     assert "needle-owneronly" in parse(shared / "files/generated/pdf/encrypted_owner_only.pdf").text
 
 
-def test_a_glyph_without_a_character_is_marked_not_lost(parse, shared):
-    assert "di\ufffdculties" in parse(shared / "files/pdf/u_copy-protected.pdf").text
+def test_ligatures_without_a_character_are_found_by_their_width(parse, shared):
+    text = parse(shared / "files/pdf/u_copy-protected.pdf").text
+    assert [text.count(word) for word in ("difficulties", "difficult ", "efficient", "\ufffd")] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "read"),
+    [
+        (f"con{TWO}rm", ["confirmed"], "confirm"),
+        (f"o{TWO} e{TWO}ort", ["effort", "off"], "off effort"),
+        (f"o{TWO}", [], "o\ufffd"),
+        (f"di{THREE}cult, ba{THREE}ed", [], "difficult, baffled"),
+        (f"a {THREE} b", [], "a \ufffd b"),
+        (f"{TWO}nd {TWO}nd", ["find"], "find find"),
+    ],
+)
+def test_a_ligature_becomes_letters_only_with_evidence(line, words, read):
+    assert resolve_ligatures(line, words) == read
+
+
+def test_a_page_of_wrong_characters_is_listed_and_warned_of(parse, shared):
+    document = parse(shared / "files/pdf/d_skipped_1page.pdf", ocr_engine="none")
+    assert (document.warning, document.metadata["garbled_pages"]) == ("garbled_text", [2])
+    assert "보안기술" in document.text
+
+
+def test_a_page_of_rubbish_is_not_published_as_its_text(parse, shared):
+    document = parse(shared / "files/pdf/p_ThuluthFeatures.pdf", ocr_engine="none")
+    assert (document.text, document.warning, document.metadata["garbled_pages"]) == ("", "no_text", [1])
+
+
+def test_form_fields_follow_the_text_of_their_page(parse, shared):
+    document = parse(shared / "files/generated/pdf/form_fields.pdf")
+    assert document.text == "needle-form label\n\nForm fields:\ncity: formvalue-Lisbon\nok: Yes"
+
+
+def test_a_comment_is_read_and_a_hidden_one_is_not(parse):
+    annotations = "".join(
+        f"<< /Type /Annot /Subtype {kind} /Rect [0 0 9 9] /F {flags} /Contents ({words}) >> "
+        for kind, flags, words in (
+            ("/Text", 4, "a remark"),
+            ("/Text", 2, "unseen"),
+            ("/FreeText", 4, "written\\012upon"),
+            ("/Popup", 4, "no"),
+        )
+    )
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Annots [{annotations}] >>",
+    ]
+    body = "%PDF-1.4\n" + "".join(f"{number} 0 obj {content} endobj\n" for number, content in enumerate(objects, 1))
+    document = parse(f"{body}trailer << /Root 1 0 R /Size 4 >>\n%%EOF", "pdf", ocr_engine="none")
+    assert document.text == "Annotations:\na remark\nwritten upon"
+
+
+def test_latin_words_in_arabic_text_stand_apart(parse, shared):
+    text = parse(shared / "files/pdf/d_right_to_left_01.pdf").text
+    assert "R و Python من الأدوات" in text
+    assert "أيضًا" in text
 
 
 @pytest.mark.parametrize("name", ["header_only.pdf", "html_named.pdf", "truncated.pdf"])
