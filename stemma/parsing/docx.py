@@ -2,43 +2,24 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stemma.parsing.cleaning import clean_line, stated_title
+from stemma.parsing.docx_numbering import Numbering
+from stemma.parsing.docx_styles import Style, read_styles
 from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.elements import Element, attribute, child, is_on, local_name
 from stemma.parsing.encoding import NotText, decode
 from stemma.parsing.html import add_html, html_tree
-from stemma.parsing.ooxml import Package, Relationship
+from stemma.parsing.ooxml import Package
 from stemma.parsing.tables import markdown_table
 
 # Deleted and moved-away text, field codes, comments' anchors, what Word shows only in place of something else.
-_LEFT_OUT = frozenset(
-    [
-        "del",
-        "moveFrom",
-        "delText",
-        "delInstrText",
-        "instrText",
-        "pPr",
-        "rPr",
-        "sectPr",
-        "tblPr",
-        "tblGrid",
-        "trPr",
-        "tcPr",
-        "sdtPr",
-        "sdtEndPr",
-        "commentRangeStart",
-        "commentReference",
-        "Fallback",
-        "rt",
-        "fldData",
-        "proofErr",
-        "bookmarkStart",
-        "bookmarkEnd",
-    ]
-)
+_LEFT_OUT = frozenset({
+    "del", "moveFrom", "delText", "delInstrText", "instrText", "pPr", "rPr", "sectPr", "tblPr", "tblGrid", "trPr", "tcPr",
+    "sdtPr", "sdtEndPr", "commentRangeStart", "commentReference", "Fallback", "rt", "fldData", "proofErr", "bookmarkStart",
+    "bookmarkEnd",
+})  # fmt: skip
 _MAX_DEPTH = 200  # of nested tables, text boxes and controls; Word allows far fewer
 _NOTES = {"footnoteReference": "footnotes", "endnoteReference": "endnotes"}
 
@@ -64,15 +45,6 @@ def parse_docx(source: Source) -> Draft:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
-    heading: int = 0
-    """Level, 0 for none."""
-    is_title: bool = False
-    is_code: bool = False
-    is_list: bool = False
-
-
 @dataclass(slots=True)
 class _Inline:
     """The text of one paragraph while it is gathered, and the boxes anchored in it."""
@@ -88,7 +60,9 @@ class _Reader:
         self.title: str | None = None
         self._source, self._package = source, package
         self._relationships = package.relationships(main)
-        self._styles = _styles(package, self._relationships)
+        self._styles = read_styles(package, self._relationships)
+        part = next((r.part for r in self._relationships.values() if r.kind == "numbering" and package.has(r.part)), None)
+        self._numbering = Numbering(package.tree(part) if part else None)
         self._note_ids: list[tuple[str, str]] = []  # (part kind, id) in the order of reference
 
     def blocks(self, parent: Element, depth: int = 0) -> None:
@@ -127,13 +101,15 @@ class _Reader:
         self._inline(paragraph, inline, depth)
         text = "".join(inline.pieces).strip()
         if style.heading or style.is_title:
-            self.builder.add(text, "heading", level=style.heading or 1)
+            number, level = self._number(properties, style)
+            mark = self._numbering.mark(number, level) if text and number else ""
+            self.builder.add(f"{mark} {text}" if mark not in ("", "-") else text, "heading", level=style.heading or 1)
             if self.title is None and (style.is_title or style.heading == 1):
                 self.title = stated_title(text)
         elif text and self._is_item(properties, style):
-            level = child(properties, "numPr", "ilvl")
-            depth_of_item = int(attribute(level, "val") or 0) if level is not None else 0
-            self.builder.add("  " * min(depth_of_item, 9) + f"- {text}", "list", continues=True)
+            number, level = self._number(properties, style)
+            mark = self._numbering.mark(number, level)
+            self.builder.add("  " * min(level, 9) + f"{mark} {text}".lstrip(), "list", continues=True)
         else:
             self.builder.add(text, "code" if style.is_code else "paragraph", continues=style.is_code)
         for picture in inline.pictures:
@@ -141,16 +117,24 @@ class _Reader:
         for box in inline.boxes:
             self.blocks(box, depth + 1)
 
-    def _is_item(self, properties: Element | None, style: _Style) -> bool:
+    def _is_item(self, properties: Element | None, style: Style) -> bool:
         number = child(properties, "numPr", "numId")
         return attribute(number, "val") != "0" if number is not None else style.is_list
 
-    def _style(self, properties: Element | None) -> _Style:
+    def _number(self, properties: Element | None, style: Style) -> tuple[str, int]:
+        """The list that a paragraph is counted in, empty for none, and its level from 0; the paragraph's own goes before its style's."""
+        number, level = child(properties, "numPr", "numId"), child(properties, "numPr", "ilvl")
+        stated = (attribute(level, "val") or "") if level is not None else ""
+        depth = int(stated) if stated.isdigit() and len(stated) < 3 else style.list_level
+        num_id = attribute(number, "val") or "" if number is not None else style.num_id
+        return ("" if num_id == "0" else num_id), depth
+
+    def _style(self, properties: Element | None) -> Style:
         named = child(properties, "pStyle")
-        style = self._styles.get(attribute(named, "val") or "" if named is not None else "", _Style())
+        style = self._styles.get(attribute(named, "val") or "" if named is not None else "", Style())
         outline = child(properties, "outlineLvl")
         level = attribute(outline, "val") if outline is not None else None
-        return _Style(int(level) + 1) if level is not None and level.isdigit() and int(level) < 6 else style
+        return replace(style, heading=int(level) + 1) if level is not None and level.isdigit() and int(level) < 6 else style
 
     def _inline(self, parent: Element, inline: _Inline, depth: int) -> None:  # noqa: PLR0912 - one case per element
         if depth > _MAX_DEPTH:
@@ -248,35 +232,3 @@ def _symbol(element: Element) -> str:
     code = attribute(element, "char") or ""
     value = int(code, 16) if re.fullmatch("[0-9A-Fa-f]{1,4}", code) else 0
     return "" if 0xE000 <= value <= 0xF8FF else chr(value)  # a place in a symbol font means nothing without the font
-
-
-def _styles(package: Package, relationships: dict[str, Relationship]) -> dict[str, _Style]:
-    """Style id -> what it makes of a paragraph, inheritance resolved."""
-    part = next((r.part for r in relationships.values() if r.kind == "styles" and package.has(r.part)), None)
-    if part is None:
-        return {}
-    elements = {attribute(style, "styleId") or "": style for style in package.tree(part) if local_name(style) == "style"}
-    return {style_id: _resolved(style_id, elements) for style_id in elements}
-
-
-def _resolved(style_id: str, elements: dict[str, Element]) -> _Style:
-    is_list = False
-    seen: set[str] = set()
-    while style_id in elements and style_id not in seen:
-        seen.add(style_id)
-        style = elements[style_id]
-        named, based_on = child(style, "name"), child(style, "basedOn")
-        name = (attribute(named, "val") or "" if named is not None else "").lower()
-        outline = child(style, "pPr", "outlineLvl")
-        level = attribute(outline, "val") if outline is not None else None
-        if heading := re.fullmatch(r"heading ([1-6])", name):
-            return _Style(int(heading[1]))
-        if name == "title":
-            return _Style(is_title=True)
-        if level is not None and level.isdigit() and int(level) < 6:
-            return _Style(int(level) + 1)
-        if name in ("html preformatted", "code", "source code", "macro", "plain text"):
-            return _Style(is_code=True)
-        is_list = is_list or child(style, "pPr", "numPr") is not None or name.startswith("list ")
-        style_id = attribute(based_on, "val") or "" if based_on is not None else ""
-    return _Style(is_list=is_list and "list" in " ".join(seen).lower())

@@ -8,6 +8,7 @@ from typing import Any
 from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.document import BlockKind
 from stemma.parsing.draft import Draft, DraftBuilder, Source
+from stemma.parsing.html_menus import html_menus
 from stemma.parsing.plain import encoding_metadata, read_text
 from stemma.parsing.tables import markdown_table
 
@@ -23,6 +24,7 @@ _BLOCKS = frozenset({
     "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main",
     "menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
 })  # fmt: skip
+_MENU_ROLES = frozenset({"navigation", "menu", "menubar", "toolbar"})
 _HEADING = re.compile(r"h([1-6])")
 _DOCTYPE_SUBSET = re.compile(r"(<!DOCTYPE[^>\[]{0,500})\[[^\]]{0,100000}\]\s*>", re.IGNORECASE)  # XML's; HTML would show its end
 _HIDING_STYLE = re.compile(r"(display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
@@ -56,12 +58,13 @@ def html_tree(text: str) -> HtmlElement | None:
 def add_html(builder: DraftBuilder, root: HtmlElement) -> None:
     """Append what the tree shows. Walks without recursion: pages nest deeper than Python's stack."""
     flow = _Flow(builder)
+    menus = html_menus(root)
     walk = etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
         name = _name(element)
         if event == "end":
             flow.close(element, name)
-        elif _is_hidden(element, name):
+        elif element in menus or _is_hidden(element, name):
             walk.skip_subtree()
             flow.skipped.add(element)
         elif name == "table" and (rows := _data_rows(element)):
@@ -159,7 +162,7 @@ def _is_hidden(element: HtmlElement, name: str) -> bool:
         not name
         or name in _UNSEEN
         or "hidden" in element.attrib
-        or element.get("role") == "navigation"
+        or element.get("role") in _MENU_ROLES
         or bool(_HIDING_STYLE.search(element.get("style", "")[:1_000]))
     )
 

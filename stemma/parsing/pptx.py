@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
+from stemma.parsing.drawingml import add_chart, text_lines, text_runs
 from stemma.parsing.elements import Element, attribute, child, local_name
 from stemma.parsing.ooxml import Package
 from stemma.parsing.tables import markdown_table
@@ -63,14 +64,14 @@ class _Slide:
         shapes = list(self._shapes(child(tree, "cSld", "spTree")))
         titles = [shape for shape in shapes if _placeholder(shape) in ("title", "ctrTitle")]
         for shape in titles:
-            self._builder.add(clean_line(" ".join(_paragraphs(shape))), "heading", level=1)
+            self._builder.add(clean_line(" ".join(text_lines(shape))), "heading", level=1)
         for shape in shapes:
             if shape not in titles and _placeholder(shape) not in _FURNITURE:
                 self._shape(shape)
         for relationship in self._relationships.values():
             if relationship.kind == "notesSlide" and self._package.has(relationship.part):
                 self._notes(self._package.tree(relationship.part))
-        return clean_line(" ".join(_paragraphs(titles[0]))) if titles else None
+        return clean_line(" ".join(text_lines(titles[0]))) if titles else None
 
     def _shapes(self, tree: Element | None, depth: int = 0) -> Iterator[Element]:
         """Shapes, pictures and frames in the order of drawing, those of groups included."""
@@ -90,7 +91,7 @@ class _Slide:
         if local_name(shape) == "pic":
             self._builder.add_figure(attribute(described, "descr") if described is not None else None)
         if local_name(shape) != "graphicFrame":
-            self._builder.add("\n".join(_paragraphs(shape)))
+            self._builder.add("\n".join(text_lines(shape)))
             return
         data = child(shape, "graphic", "graphicData")
         for element in data if data is not None else ():
@@ -103,32 +104,19 @@ class _Slide:
 
     def _chart(self, reference: Element) -> None:
         relationship = self._relationships.get(_relationship_id(reference))
-        if relationship is None or not self._package.has(relationship.part):
-            return
-        chart = child(self._package.tree(relationship.part), "chart")
-        title = child(chart, "title")
-        if title is not None:
-            self._builder.add(clean_line(" ".join(_paragraphs(title))), "caption")
-        series = [element for element in chart.iter() if local_name(element) == "ser"] if chart is not None else []
-        columns: list[tuple[dict[int, str], dict[int, str], dict[int, str]]]
-        columns = [(_points(child(ser, "cat")), _points(child(ser, "val")), _points(child(ser, "tx"))) for ser in series]
-        if columns:
-            categories = next((points for points, _, _ in columns if points), dict[int, str]())
-            keys = sorted({*categories, *(key for _, values, _ in columns for key in values)})
-            header = ["", *(" ".join(name.values()) for _, _, name in columns)]
-            rows = [[categories.get(key, ""), *(values.get(key, "") for _, values, _ in columns)] for key in keys]
-            self._builder.add(markdown_table([header, *rows]), "table")
+        if relationship is not None and self._package.has(relationship.part):
+            add_chart(self._builder, self._package.tree(relationship.part))
 
     def _diagram(self, reference: Element) -> None:
         """The texts of a SmartArt diagram."""
         part = next((self._relationships[value].part for value in reference.attrib.values() if value in self._relationships), "")
         if self._package.has(part):
-            texts = [clean_line(" ".join(_runs(point))) for point in self._package.tree(part).iter() if local_name(point) == "pt"]
+            texts = [clean_line(" ".join(text_runs(point))) for point in self._package.tree(part).iter() if local_name(point) == "pt"]
             self._builder.add("\n".join(filter(None, texts)))
 
     def _notes(self, tree: Element) -> None:
         shapes = [shape for shape in self._shapes(child(tree, "cSld", "spTree")) if _placeholder(shape) not in _FURNITURE]
-        text = "\n".join(line for shape in shapes for line in _paragraphs(shape))
+        text = "\n".join(line for shape in shapes for line in text_lines(shape))
         if text.strip():
             self._builder.add(f"Notes:\n{text}")
 
@@ -140,35 +128,6 @@ def _placeholder(shape: Element) -> str | None:
     return None
 
 
-def _paragraphs(element: Element) -> list[str]:
-    """The lines of text below an element, blank ones left out."""
-    lines = ["".join(_runs(paragraph)) for paragraph in element.iter() if local_name(paragraph) == "p"]
-    return [line for line in lines if line.strip()]
-
-
-def _runs(paragraph: Element) -> Iterator[str]:
-    for element in paragraph.iter():
-        if local_name(element) == "t":
-            yield element.text or ""
-        elif local_name(element) == "br":
-            yield "\n"
-        elif local_name(element) == "tab" and element.getparent() is paragraph:
-            yield "\t"
-
-
 def _table_rows(table: Element) -> list[list[str]]:
     rows = [row for row in table if local_name(row) == "tr"]
-    return [[clean_line(" ".join(_paragraphs(cell))) for cell in row if local_name(cell) == "tc"] for row in rows]
-
-
-def _points(element: Element | None) -> dict[int, str]:
-    """Index -> cached value of a chart's reference."""
-    if element is None:
-        return {}
-    points = [point for point in element.iter() if local_name(point) == "pt"]
-    found: dict[int, str] = {}
-    for point in points:
-        value, index = child(point, "v"), point.get("idx", "")
-        if value is not None and index.isdigit():
-            found[int(index)] = value.text or ""
-    return found
+    return [[clean_line(" ".join(text_lines(cell))) for cell in row if local_name(cell) == "tc"] for row in rows]

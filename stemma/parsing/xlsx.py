@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from stemma.parsing.cleaning import is_visible, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
+from stemma.parsing.drawingml import add_chart
 from stemma.parsing.elements import Element, attribute, child, is_on, local_name
 from stemma.parsing.ooxml import Package, Relationship
 from stemma.parsing.sheets import Cells, add_sheet
@@ -21,7 +22,8 @@ def parse_xlsx(source: Source) -> Draft:
 
     Blank rows divide a sheet into tables, blank columns are left out of each. A formula shows its cached value, itself
     (`=...`) only where the file holds none. Numbers are written as stored (15 digits), dates in ISO form; a format of zeros
-    (`00000`) keeps its leading zeros. Merged cells have their text once; comments and charts are left out.
+    (`00000`) keeps its leading zeros. Merged cells have their text once. A sheet of charts alone shows their
+    data; charts beside cells, whose data the cells hold, and comments are left out.
     """
     with Package(source) as package:
         main = package.main_part()
@@ -40,8 +42,12 @@ def parse_xlsx(source: Source) -> Draft:
             if attribute(sheet, "state") in ("hidden", "veryHidden"):
                 hidden.append(name)
             relationship = relationships.get(next((value for key, value in sheet.attrib.items() if key.endswith("}id")), ""))
-            part = relationship.part if relationship is not None and relationship.kind == "worksheet" else ""
-            if not (package.has(part) and add_sheet(builder, name, values.rows(part))):
+            part = relationship.part if relationship is not None and package.has(relationship.part) else ""
+            is_grid = relationship is not None and relationship.kind == "worksheet"
+            has_text = bool(part) and (
+                (is_grid and add_sheet(builder, name, values.rows(part))) or _add_charts(builder, package, name, part)
+            )
+            if not has_text:
                 without_text.append(number)
         properties = package.core_properties()
     return builder.finish(
@@ -52,6 +58,16 @@ def parse_xlsx(source: Source) -> Draft:
             **{name: value for name, value in properties.items() if name != "title"},
         },
     )
+
+
+def _add_charts(builder: DraftBuilder, package: Package, name: str, part: str) -> bool:
+    """Append the data of a sheet's charts below its name; returns whether there are any."""
+    drawings = [found.part for found in package.relationships(part).values() if found.kind == "drawing"]
+    charts = [found.part for drawing in drawings for found in package.relationships(drawing).values() if found.kind == "chart"]
+    charts = [chart for chart in charts if package.has(chart)]
+    if charts:
+        builder.add(name, "heading", level=1)
+    return sum(add_chart(builder, package.tree(chart)) for chart in charts) > 0
 
 
 class _Values:

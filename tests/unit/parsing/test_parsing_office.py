@@ -4,8 +4,10 @@ import tracemalloc
 import zipfile
 
 import pytest
+from lxml import etree
 
 from stemma.errors import CorruptDocument, EncryptedDocument, UnsupportedFormat
+from stemma.parsing.docx_numbering import Numbering
 
 
 def test_word_reads_as_if_all_changes_were_accepted(parse, shared):
@@ -82,6 +84,50 @@ def test_word_headings_notes_lists_and_boxes(parse, tmp_path):
     assert (document.blocks[0].kind, document.blocks[0].level) == ("heading", 2)
 
 
+def numbered(*levels: tuple[int, str, str]) -> str:
+    """A numbering part with one definition, used by lists 1 and 2; list 3 begins anew at 5."""
+    levels_xml = "".join(
+        f'<lvl ilvl="{index}"><start val="1"/><numFmt val="{kind}"/><lvlText val="{pattern}"/></lvl>' for index, kind, pattern in levels
+    )
+    return (
+        f'<numbering><abstractNum abstractNumId="7">{levels_xml}</abstractNum>'
+        '<num numId="1"><abstractNumId val="7"/></num><num numId="2"><abstractNumId val="7"/></num>'
+        '<num numId="3"><abstractNumId val="7"/><lvlOverride ilvl="0"><startOverride val="5"/></lvlOverride></num></numbering>'
+    )
+
+
+def marks(numbering: str, *paragraphs: tuple[str, int]) -> list[str]:
+    counted = Numbering(etree.fromstring(numbering))
+    return [counted.mark(num_id, level) for num_id, level in paragraphs]
+
+
+def test_word_counts_its_lists_by_level():
+    part = numbered((0, "decimal", "%1."), (1, "lowerLetter", "%1.%2)"), (2, "upperRoman", "(%3)"), (3, "bullet", "\uf0b7"))
+    assert marks(part, ("1", 0), ("1", 1), ("1", 1), ("1", 2), ("1", 0), ("1", 1), ("1", 3)) == [
+        "1.",
+        "1.a)",
+        "1.b)",
+        "(I)",
+        "2.",
+        "2.a)",
+        "-",
+    ]
+
+
+def test_lists_of_one_definition_count_together_unless_one_begins_anew():
+    part = numbered((0, "decimal", "%1."))
+    assert marks(part, ("1", 0), ("2", 0), ("3", 0), ("3", 0), ("1", 0)) == ["1.", "2.", "5.", "6.", "3."]
+
+
+def test_an_unknown_list_has_bullets():
+    assert marks("<numbering/>", ("9", 0), ("9", 12)) == ["-", "-"]
+
+
+def test_a_long_list_goes_on_after_z():
+    part = numbered((0, "lowerLetter", "%1"))
+    assert marks(part, *[("1", 0)] * 28)[-3:] == ["z", "aa", "bb"]
+
+
 def test_external_entities_and_relationships_are_not_followed(parse, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("host secret")
@@ -138,3 +184,10 @@ def test_a_stray_cell_in_the_last_row_costs_nothing(parse, shared, name):
     assert peak < 50_000_000
     assert len(document.text) < 5_000
     assert name != "last_cell.xlsx" or "needle-lastcell" in document.text
+
+
+def test_a_sheet_of_charts_alone_shows_their_data(parse, shared):
+    document = parse(shared / "files/xlsx/d_xlsx_03_chartsheet.xlsx")
+    assert "Wild Duck Observations by Year" in document.text
+    assert sum(asset.kind == "table" for asset in document.assets) == 2
+    assert document.metadata.get("pages_without_text") is None

@@ -131,6 +131,19 @@ def test_nested_tables_have_each_text_once(parse, shared):
     assert [text.count(word) for word in ("outer", "inner1", "inner2", "needle-nesttab", "span")] == [1, 1, 1, 1, 1]
 
 
+def test_a_menu_is_left_out_and_a_list_of_links_is_not(parse):
+    links = "".join(f"<li><a href='/{i}'>entry {i}</a></li>" for i in range(5))
+    text = parse(
+        f"<div class='site-menu'>Go<ul>{links}</ul></div><div class='menu'>a dish of the day <a href=x>b</a></div><ul>{links}</ul>", "html"
+    ).text
+    assert text.count("entry 3") == 1
+    assert "a dish of the day b" in text
+
+
+def test_menus_within_menus_cost_no_more_than_their_length(parse):
+    assert parse("<div class=menu>" * 20_000 + "needle-menu", "html").text in ("needle-menu", "")
+
+
 def test_an_html_page_without_body_has_a_title_and_no_text(parse, shared):
     document = parse(shared / "files/generated/html/empty_body.html")
     assert (document.title, document.text, document.warning) == ("only a title", "", "no_text")
