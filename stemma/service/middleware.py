@@ -1,4 +1,4 @@
-"""Around every request: an id, a host that is ours, headers that keep the page to itself, and one line in the log."""
+"""Around every request: an id, a host that is ours, a body within bounds, headers that keep the page to itself, and one line in the log."""
 
 import re
 import uuid
@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stemma.errors import RequestError
-from stemma.service.problems import Bug, problem_of, respond
+from stemma.service.problems import MAX_BODY_BYTES, Bug, problem_of, respond
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 WILDCARD_ADDRESSES = frozenset({"0.0.0.0", "::", ""})
@@ -71,7 +72,7 @@ class Surroundings:
                     refusal = problem_of(ForeignHost(f"host {headers.get('host', '')[:100]!r}"), request_id=request_id)
                     await respond(refusal.model_copy(update={"status": 421}))(scope, receive, send_with_headers)
                 else:
-                    await self.app(scope, receive, send_with_headers)
+                    await self.app(scope, _limited(receive), send_with_headers)
             except Exception:
                 _log.exception("request failed", method=scope["method"], path=scope["path"])
                 if status:
@@ -84,6 +85,21 @@ class Surroundings:
                 elapsed_s = round(perf_counter() - began, 4)
                 _log.info("request", method=scope["method"], path=scope["path"], status=status, elapsed_s=elapsed_s)
         return None
+
+
+def _limited(receive: Receive) -> Receive:
+    """The body up to MAX_BODY_BYTES; whoever reads further gets the exception that becomes a refusal."""
+    n_bytes = 0
+
+    async def receive_within_limit() -> Message:
+        nonlocal n_bytes
+        message = await receive()
+        n_bytes += len(message.get("body", b""))
+        if n_bytes > MAX_BODY_BYTES:
+            raise HTTPException(413, f"more than {MAX_BODY_BYTES:,} bytes")
+        return message
+
+    return receive_within_limit
 
 
 def _host_name(host: str) -> str:

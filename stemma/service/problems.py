@@ -15,6 +15,8 @@ from stemma.store.postgres import StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
+MAX_BODY_BYTES = 10_000_000
+"""A query has at most 10,000 characters; the rest is room for scopes that name many documents."""
 
 _log = structlog.get_logger(__name__)
 
@@ -43,6 +45,12 @@ class MethodNotAllowed(RequestError):
     code, remedy = "method_not_allowed", "Use one of the methods in the Allow header."
 
 
+class RequestTooLarge(RequestError):
+    """The request's body is larger than any operation needs."""
+
+    code, remedy = "request_too_large", f"Send at most {MAX_BODY_BYTES:,} bytes; scopes may name folders instead of documents."
+
+
 class Bug(StemmaError):
     """Something that should not happen happened; the log has its traceback under the request id."""
 
@@ -54,6 +62,7 @@ STATUS: dict[type[StemmaError], int] = {
     DocumentNotPublished: 404,
     UnknownRoute: 404,
     MethodNotAllowed: 405,
+    RequestTooLarge: 413,
     SupersededDocument: 410,
     EmbeddingMismatch: 409,
     RequestError: 422,
@@ -124,7 +133,7 @@ def install_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> JSONResponse:  # pyright: ignore[reportUnusedFunction]
-        kinds: dict[int, type[RequestError]] = {404: UnknownRoute, 405: MethodNotAllowed}
+        kinds: dict[int, type[RequestError]] = {404: UnknownRoute, 405: MethodNotAllowed, 413: RequestTooLarge}
         kind = kinds.get(error.status_code, InvalidRequest)
         problem = problem_of(kind(f"{request.method} {request.url.path}: {error.detail}"), request_id=_request_id(request))
         headers = dict(error.headers or {})

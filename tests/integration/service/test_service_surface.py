@@ -119,3 +119,16 @@ def test_the_description_lists_every_route_with_examples(client):
                     parameter["name"],
                 )
     assert description["components"]["schemas"]["SearchBody"]["examples"]
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])
+def test_a_body_larger_than_any_search_is_refused_before_it_is_kept(client, declared):
+    pieces = (b'{"query": "', *(b"a" * 1_000_000 for _ in range(11)), b'"}')
+    body = b"".join(pieces) if declared else iter(pieces)
+    response = client.post("/api/search", content=body, headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.json()["code"]) == (413, "request_too_large")
+
+
+def test_a_scope_of_many_documents_is_answered(client):
+    scope = {"documents": [f"{number:016x}" for number in range(100_000)]}
+    assert client.post("/api/search", json={"query": "passage", "scope": scope}).json()["hits"] == []
