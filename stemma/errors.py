@@ -4,7 +4,7 @@ StemmaError
  ├─ DocumentError          one file could not pass one stage; the batch goes on
  │   ├─ EncryptedDocument, CorruptDocument, UnsupportedFormat, DocumentTooLarge
  │   ├─ UnreadableFile, MovedWhileReading, PathTooLong
- │   ├─ ParseTimeout, ParseMemoryExceeded, WorkerDied
+ │   ├─ ParseTimeout, ParseMemoryExceeded, WorkerDied, LayoutModelsUnavailable
  │   └─ EmbeddingMissing, InvalidChunks
  ├─ RequestError           what was asked for cannot be done; ask differently
  ├─ Unavailable            a store or server is away; the same request may succeed later
@@ -102,6 +102,13 @@ class WorkerDied(DocumentError):
     """The parser's process ended without an answer."""
 
     code, remedy = "worker_died", "Convert the file to another format; report it if it opens elsewhere."
+
+
+class LayoutModelsUnavailable(DocumentError):
+    """PDF_PIPELINE is `docling_layout`, and the folder of its models is not there or lacks one."""
+
+    code = "layout_models_unavailable"
+    remedy = "Set STEMMA_DOCLING_ARTIFACTS to a folder that `docling-tools models download` has filled, or PDF_PIPELINE to `pdfium`."
 
 
 class EmbeddingMissing(DocumentError):

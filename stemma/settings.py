@@ -77,8 +77,16 @@ class Settings(BaseSettings):
     service_host: str = _setting("127.0.0.1", "installation", "Address on which the query service listens.")
     service_port: int = _setting(8765, "installation", "Port of the query service and its page.", ge=1, le=65535)
     dagster_port: int = _setting(3000, "installation", "Port of the Dagster UI.", ge=1, le=65535)
+    docling_artifacts: Path | None = _setting(
+        None, "installation", "Folder of docling's layout and table models; only PDF_PIPELINE `docling_layout` needs it."
+    )
 
     # Parsing: files -> text.
+    pdf_pipeline: Literal["pdfium", "docling_native", "docling_layout"] = _setting(
+        "pdfium",
+        "parsing",
+        "Reads PDFs: pdfium with our own paragraphs and headings, docling without models, or docling with layout and table models.",
+    )
     ocr_engine: Literal["rapidocr", "none"] = _setting(
         "rapidocr", "parsing", "Engine that reads images and scanned pages; `none` leaves them without text."
     )

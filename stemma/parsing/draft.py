@@ -18,11 +18,20 @@ class ParsingOptions:
     ocr_engine: Literal["rapidocr", "none"] = "rapidocr"
     ocr_max_pages: int = 50
     max_document_chars: int = 20_000_000
+    pdf_pipeline: Literal["pdfium", "docling_native", "docling_layout"] = "pdfium"
+    docling_artifacts: str | None = None
+    """Folder of docling's models."""
 
     @classmethod
     def of(cls, settings: Settings) -> "ParsingOptions":
         """The options that the settings ask for."""
-        return cls(settings.ocr_engine, settings.ocr_max_pages, settings.max_document_chars)
+        return cls(
+            settings.ocr_engine,
+            settings.ocr_max_pages,
+            settings.max_document_chars,
+            settings.pdf_pipeline,
+            None if settings.docling_artifacts is None else str(settings.docling_artifacts),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ FORMATS: dict[str, Format] = {
         Format("csv", "stemma.parsing.delimited:parse_csv", 1, (), "text/csv"),
         Format("tsv", "stemma.parsing.delimited:parse_tsv", 1, (), "text/tab-separated-values"),
         Format("eml", "stemma.parsing.email:parse_email", 2, ("lxml",), "message/rfc822"),
-        Format("pdf", "stemma.parsing.pdf:parse_pdf", 2, ("pypdfium2", "rapidocr"), "application/pdf"),
+        Format("pdf", "stemma.parsing.pdf_pipelines:parse_pdf", 2, ("pypdfium2", "rapidocr", "docling-slim"), "application/pdf"),
         Format("docx", "stemma.parsing.docx:parse_docx", 2, ("lxml",), f"{_OOXML}.wordprocessingml.document"),
         Format("pptx", "stemma.parsing.pptx:parse_pptx", 2, ("lxml",), f"{_OOXML}.presentationml.presentation"),
         Format("xlsx", "stemma.parsing.xlsx:parse_xlsx", 2, ("lxml",), f"{_OOXML}.spreadsheetml.sheet"),

@@ -37,7 +37,7 @@ class _PageText:
     annotations: list[str] = field(default_factory=list[str])
 
 
-def parse_pdf(source: Source) -> Draft:
+def parse_pdf_by_pdfium(source: Source) -> Draft:
     """Text, pages and headings of a PDF.
 
     A file that only restricts copying or printing (owner password) is read; one that needs a password to be opened is not.
@@ -48,11 +48,11 @@ def parse_pdf(source: Source) -> Draft:
         EncryptedDocument: it needs a password.
         CorruptDocument: pdfium cannot open it, or not one of its pages.
     """
-    with _open(source) as document:
+    with open_pdf(source) as document:
         if document.get_formtype() != pdfium.FORMTYPE_NONE:
             document.init_forms()
         pages = _read_pages(source, document)
-        metadata = document.get_metadata_dict(skip_empty=True)
+        title, facts = stated_facts(document)
     if pages and all(page.broken for page in pages):
         raise source.corrupt("none of its pages can be read")
     _drop_running_lines(pages)
@@ -60,7 +60,7 @@ def parse_pdf(source: Source) -> Draft:
     _build(builder, pages)
     ocr_pages = tuple(number for number, page in enumerate(pages, 1) if page.recognised)
     return builder.finish(
-        title=stated_title(metadata.get("Title")),
+        title=title,
         extraction="ocr_fallback" if ocr_pages else "text",
         ocr_pages=ocr_pages,
         metadata={
@@ -68,7 +68,7 @@ def parse_pdf(source: Source) -> Draft:
             "pages_without_text": [number for number, page in enumerate(pages, 1) if not page.lines and not page.annotations],
             "garbled_pages": [number for number, page in enumerate(pages, 1) if page.garbled],
             "unreadable_pages": [number for number, page in enumerate(pages, 1) if page.broken],
-            **{name: metadata[key] for key, name in _METADATA.items() if metadata.get(key)},
+            **facts,
         },
     )
 
@@ -76,7 +76,14 @@ def parse_pdf(source: Source) -> Draft:
 _METADATA = {"Author": "author", "Subject": "subject", "Keywords": "keywords", "Producer": "producer"}
 
 
-def _open(source: Source) -> Any:
+def stated_facts(document: Any) -> tuple[str | None, dict[str, str]]:
+    """The title that an open document's properties state, and what else they say: author, subject, keywords, producer."""
+    metadata = document.get_metadata_dict(skip_empty=True)
+    return stated_title(metadata.get("Title")), {name: metadata[key] for key, name in _METADATA.items() if metadata.get(key)}
+
+
+def open_pdf(source: Source) -> Any:
+    """pdfium's document, to be closed by the caller. Raises EncryptedDocument or CorruptDocument."""
     try:
         return pypdfium2.PdfDocument(source.path)
     except pypdfium2.PdfiumError as error:
