@@ -110,6 +110,7 @@ CREATE INDEX IF NOT EXISTS sources_workspace_created_idx ON sources (workspace_i
 CREATE INDEX IF NOT EXISTS sources_workspace_status_idx ON sources (workspace_id, status);
 CREATE INDEX IF NOT EXISTS sources_content_hash_idx ON sources (content_hash);
 CREATE INDEX IF NOT EXISTS sources_folder_idx ON sources (folder_id);
+CREATE INDEX IF NOT EXISTS sources_deleting_idx ON sources (source_id) WHERE deletion_intent IS NOT NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS sources_dedup_key_uq ON sources (workspace_id, folder_id, dedup_key) NULLS NOT DISTINCT WHERE dedup_key IS NOT NULL;
 
 -- Partition keys that belong to no source any more; Dagster's set loses them after a retention time. A key that comes back leaves this table.
@@ -151,6 +152,7 @@ CREATE TABLE IF NOT EXISTS attempts (
 CREATE UNIQUE INDEX IF NOT EXISTS attempts_one_open_uq ON attempts (source_id) WHERE finished_at IS NULL;
 CREATE INDEX IF NOT EXISTS attempts_batch_idx ON attempts (batch_id);
 CREATE INDEX IF NOT EXISTS attempts_run_idx ON attempts (run_id);
+CREATE INDEX IF NOT EXISTS attempts_finished_idx ON attempts (finished_at);
 
 -- What each stage of a source was last made from, by which recipe, with which result. Within an open attempt only its run writes here:
 -- it is how one step hands its keys to the next.

@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS publications (
 CREATE UNIQUE INDEX IF NOT EXISTS publications_one_live_uq ON publications (source_id) WHERE state = 'live';
 CREATE INDEX IF NOT EXISTS publications_source_idx ON publications (source_id);
 CREATE INDEX IF NOT EXISTS publications_doc_id_idx ON publications (doc_id);
-CREATE INDEX IF NOT EXISTS publications_state_idx ON publications (state, superseded_at) WHERE state <> 'live';
+CREATE INDEX IF NOT EXISTS publications_to_retire_idx ON publications (superseded_at) WHERE state IN ('superseded', 'abandoned');
 CREATE INDEX IF NOT EXISTS publications_run_idx ON publications (run_id);
 
 -- Which keyword indexes hold the entries of a publication.
@@ -67,7 +67,8 @@ CREATE TABLE IF NOT EXISTS documents (
     file_modified_at           timestamptz,
     ingested_at                timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX IF NOT EXISTS documents_workspace_idx ON documents (workspace_id, ingested_at);
+-- Every search counts the chunks of its scope: from this index alone, never from the rows that hold the texts.
+CREATE INDEX IF NOT EXISTS documents_scope_idx ON documents (workspace_id) INCLUDE (source_id, doc_id, source_path, file_type, n_chunks);
 CREATE INDEX IF NOT EXISTS documents_source_path_idx ON documents (source_path text_pattern_ops);
 CREATE INDEX IF NOT EXISTS documents_recipe_idx ON documents (parser, parser_version, chunker);
 

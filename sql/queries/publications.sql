@@ -82,7 +82,7 @@ UPDATE publications SET state = 'abandoned', superseded_at = %(now)s WHERE publi
 -- Superseded and abandoned publications whose keyword entries no query can still be reading.
 SELECT publication_id FROM publications
  WHERE state IN ('superseded', 'abandoned') AND superseded_at <= %(before)s
- ORDER BY publication_id LIMIT %(limit)s;
+ ORDER BY superseded_at, publication_id LIMIT %(limit)s;
 
 -- name: mark_retired
 UPDATE publications SET state = 'retired' WHERE publication_id = ANY(%(publication_ids)s) AND state IN ('superseded', 'abandoned');

@@ -1,7 +1,7 @@
 -- name: in_scope
--- Condition on documents d, sources s and workspaces w: NULL restricts nothing, an empty array matches nothing; a folder stands for
--- its subtree, compared as plain text up to a slash; what is being deleted is in no scope.
-s.deletion_intent IS NULL
+-- Condition on documents d and workspaces w: NULL restricts nothing, an empty array matches nothing; a folder stands for its subtree,
+-- compared as plain text up to a slash; what is being deleted, a few sources at most, is in no scope.
+NOT EXISTS (SELECT FROM sources AS s WHERE s.source_id = d.source_id AND s.deletion_intent IS NOT NULL)
 AND (%(workspaces)s::text[] IS NULL OR w.key = ANY (%(workspaces)s::text[]))
 AND (%(folders)s::text[] IS NULL
      OR EXISTS (SELECT FROM unnest(%(folders)s::text[]) AS folder WHERE starts_with(d.source_path, folder || '/')))
@@ -12,7 +12,6 @@ AND (%(file_types)s::text[] IS NULL OR d.file_type = ANY (%(file_types)s::text[]
 -- Live chunks in scope, from the counts that each document carries.
 SELECT coalesce(sum(d.n_chunks), 0)::bigint
   FROM documents AS d
-  JOIN sources AS s ON s.source_id = d.source_id
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id
  WHERE {in_scope};
 
@@ -23,7 +22,6 @@ WITH scoped AS MATERIALIZED (
     SELECT v.publication_id, v.chunk_index, v.embedding <=> %(vector)s AS distance
       FROM {vectors} AS v
       JOIN documents AS d ON d.publication_id = v.publication_id
-      JOIN sources AS s ON s.source_id = d.source_id
       JOIN workspaces AS w ON w.workspace_id = d.workspace_id
      WHERE {in_scope}
 )
@@ -40,7 +38,6 @@ SELECT c.chunk_id, c.publication_id, 1 - nearest.distance AS score
   FROM (SELECT v.publication_id, v.chunk_index, v.embedding <=> %(vector)s AS distance
           FROM {vectors} AS v
           JOIN documents AS d ON d.publication_id = v.publication_id
-          JOIN sources AS s ON s.source_id = d.source_id
           JOIN workspaces AS w ON w.workspace_id = d.workspace_id
          WHERE {in_scope}
          ORDER BY v.embedding <=> %(vector)s
@@ -56,7 +53,6 @@ SELECT c.chunk_id, c.publication_id, entry.score
        WITH ORDINALITY AS entry (chunk_id, publication_id, score, place)
   JOIN chunks AS c ON c.chunk_id = entry.chunk_id AND c.publication_id = entry.publication_id
   JOIN documents AS d ON d.publication_id = c.publication_id
-  JOIN sources AS s ON s.source_id = d.source_id
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id
  WHERE {in_scope}
  ORDER BY entry.place;
@@ -78,7 +74,6 @@ SELECT c.chunk_id, c.publication_id, ts_rank(c.content_tsv, asked.words, 1)::flo
   FROM asked
   JOIN chunks AS c ON c.content_tsv @@ asked.words
   JOIN documents AS d ON d.publication_id = c.publication_id
-  JOIN sources AS s ON s.source_id = d.source_id
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id
  WHERE {in_scope}
  ORDER BY score DESC, c.chunk_id
