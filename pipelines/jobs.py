@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from resources.corpus import CorpusResource
+from stemma.library.paths import source_path_of
 from stemma.library.reconcile import request_ingest
 
 ingest_batch = dg.define_asset_job(
@@ -29,7 +30,8 @@ class IngestDocuments(dg.Config):
 def request_documents(context: dg.OpExecutionContext, config: IngestDocuments, corpus: CorpusResource) -> None:
     """Record the wish; the sensor `reconcile` claims and launches within seconds."""
     with corpus.installation.pool.connection() as connection:
-        wished = request_ingest(connection, paths=config.partitions or None, force=config.force, now=datetime.now(UTC))
+        paths = [source_path_of(key) for key in config.partitions] or None
+        wished = request_ingest(connection, paths=paths, force=config.force, now=datetime.now(UTC))
     context.log.info("the library is looked at now; %s documents are parsed again", wished)
 
 

@@ -1,5 +1,6 @@
 -- name: claim_sources
--- Open an attempt for each given source that has none; returns those that were opened.
+-- Open an attempt for each given source that has none; returns those that were opened. What failed before is history now; how often it
+-- failed counts on only for an attempt at the same bytes and recipe.
 WITH wanted AS (
     SELECT * FROM unnest(%(source_ids)s::uuid[], %(stages)s::text[], %(reasons)s::text[], %(versions)s::text[])
                   AS w (source_id, from_stage, reason, version)
@@ -11,9 +12,12 @@ WITH wanted AS (
       JOIN sources AS s USING (source_id)
      WHERE s.deletion_intent IS NULL AND s.presence <> 'missing'
     ON CONFLICT DO NOTHING
-    RETURNING source_id
+    RETURNING source_id, wanted_version
 )
-UPDATE sources AS s SET status = 'processing', stage = 'queued', updated_at = %(now)s
+UPDATE sources AS s
+   SET status = 'processing', stage = 'queued', error_code = NULL, error_message = NULL, failed_version = NULL, retry_at = NULL,
+       n_failures = CASE WHEN s.failed_version IS NULL OR starts_with(opened.wanted_version, s.failed_version) THEN s.n_failures ELSE 0 END,
+       updated_at = %(now)s
   FROM opened WHERE s.source_id = opened.source_id
 RETURNING s.source_id;
 
@@ -28,10 +32,9 @@ SELECT source_id::text, 'documents' AS stage, 'asked for in the UI' AS reason,
 
 -- name: batches_to_request
 -- Claimed batches that no run has bound and that were never requested, or not since the given time; oldest first.
-SELECT a.batch_id, max(a.n_requests) AS n_requests, array_agg(s.partition_key ORDER BY s.partition_key) AS partitions,
-       array_agg(s.source_id ORDER BY s.partition_key) AS source_ids
+SELECT a.batch_id, max(a.n_requests) AS n_requests, array_agg(s.partition_key ORDER BY s.partition_key) AS partitions
   FROM attempts AS a JOIN sources AS s USING (source_id)
- WHERE a.state = 'queued' AND a.run_id IS NULL AND (a.requested_at IS NULL OR a.requested_at < %(requested_before)s)
+ WHERE a.state = 'queued' AND a.finished_at IS NULL AND a.run_id IS NULL AND (a.requested_at IS NULL OR a.requested_at < %(requested_before)s)
  GROUP BY a.batch_id
  ORDER BY min(a.queued_at), a.batch_id;
 
@@ -40,7 +43,7 @@ SELECT a.batch_id, max(a.n_requests) AS n_requests, array_agg(s.partition_key OR
 WITH closed AS (
     UPDATE attempts AS a SET state = 'abandoned', finished_at = %(now)s
       FROM sources AS s
-     WHERE s.source_id = a.source_id AND a.state = 'queued' AND a.run_id IS NULL
+     WHERE s.source_id = a.source_id AND a.state = 'queued' AND a.finished_at IS NULL AND a.run_id IS NULL
        AND (s.deletion_intent IS NOT NULL OR s.presence = 'missing')
     RETURNING a.source_id
 )
@@ -117,34 +120,35 @@ UPDATE sources AS s
   FROM closed AS c WHERE s.source_id = c.source_id
 RETURNING s.source_id;
 
--- name: abandon_attempts
--- Close attempts without a verdict: their work is out of date, and the next walk finds what is stale.
+-- name: release_attempts
+-- Close attempts of the run, those of the given sources or all, without a verdict: what they did not publish stays stale.
 WITH closed AS (
-    UPDATE attempts SET state = %(state)s, finished_at = %(now)s
-     WHERE source_id = ANY(%(source_ids)s::uuid[]) AND run_id = %(run_id)s AND finished_at IS NULL
+    UPDATE attempts SET state = %(state)s, progress = CASE %(state)s WHEN 'succeeded' THEN 1 ELSE progress END, finished_at = %(now)s
+     WHERE run_id = %(run_id)s AND finished_at IS NULL AND (%(source_ids)s::uuid[] IS NULL OR source_id = ANY(%(source_ids)s::uuid[]))
     RETURNING source_id, publication_id
 ), abandoned AS (
     UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
       FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
 )
 UPDATE sources AS s
-   SET status = CASE WHEN EXISTS (SELECT FROM documents AS d WHERE d.source_id = s.source_id) THEN 'ready' ELSE 'pending' END,
+   SET status = CASE WHEN EXISTS (SELECT FROM documents AS d WHERE d.source_id = s.source_id) THEN 'ready'
+                     WHEN s.excluded_hash IS NOT NULL THEN 'cancelled' ELSE 'pending' END,
        stage = NULL, updated_at = %(now)s
   FROM closed AS c WHERE s.source_id = c.source_id;
 
 -- name: bound_batches
 -- Batches that a run has bound and not finished, with the time of the binding; oldest first.
-SELECT batch_id, run_id, min(started_at) AS bound_at, count(*)::integer AS n_sources
+SELECT batch_id, run_id, min(started_at) AS bound_at
   FROM attempts
  WHERE finished_at IS NULL AND run_id IS NOT NULL
  GROUP BY batch_id, run_id
  ORDER BY bound_at, batch_id;
 
 -- name: interrupt_run
--- The run is dead: its publications are abandoned and its claims closed; they wait a little longer after each interruption in a row.
+-- Of a dead run: these of its publications are abandoned and the claims closed; they wait a little longer after each interruption in a row.
 WITH closed AS (
     UPDATE attempts SET state = 'interrupted', finished_at = %(now)s
-     WHERE run_id = %(run_id)s AND finished_at IS NULL
+     WHERE source_id = ANY(%(source_ids)s) AND run_id = %(run_id)s AND finished_at IS NULL
     RETURNING source_id, publication_id
 ), abandoned AS (
     UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
@@ -168,22 +172,7 @@ WITH closed AS (
 )
 UPDATE sources AS s
    SET status = 'failed', error_code = 'launch_failed', error_message = %(message)s, n_failures = s.n_failures + 1, updated_at = %(now)s,
-       failed_version = NULL, retry_at = %(now)s + make_interval(secs => %(backoff_s)s * 2 ^ least(s.n_failures, 6))
-  FROM closed AS c WHERE s.source_id = c.source_id;
-
--- name: finish_unpublished
--- The end of a run that was asked for some stages only: what it made is recorded, what it did not publish stays stale.
-WITH closed AS (
-    UPDATE attempts SET state = 'succeeded', progress = 1, finished_at = %(now)s
-     WHERE run_id = %(run_id)s AND finished_at IS NULL
-    RETURNING source_id, publication_id
-), abandoned AS (
-    UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
-      FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
-)
-UPDATE sources AS s
-   SET status = CASE WHEN EXISTS (SELECT FROM documents AS d WHERE d.source_id = s.source_id) THEN 'ready' ELSE 'pending' END,
-       stage = NULL, updated_at = %(now)s
+       retry_at = %(now)s + make_interval(secs => %(backoff_s)s * 2 ^ least(s.n_failures, 6))
   FROM closed AS c WHERE s.source_id = c.source_id;
 
 -- name: count_calls

@@ -54,16 +54,14 @@ WITH stages AS (
            concat_ws('|', stat, %(parsing)s, %(chunking)s, %(contextualizing)s, %(embedding)s, %(bm25)s) AS version
       FROM stages
 )
-SELECT source_id, partition_key, source_path, coalesce(seen_size, 0) AS size, split_part(verdict, ': ', 1) AS stage,
+SELECT source_id::text, partition_key, source_path, coalesce(seen_size, 0) AS size, split_part(verdict, ': ', 1) AS stage,
        split_part(verdict, ': ', 2) AS reason, version,
        presence = 'present' AND deletion_intent IS NULL AND error_code IS DISTINCT FROM 'path_too_long' AND NOT settling
            AND (excluded_hash IS NULL OR stat_differs OR wanted_stage IS NOT NULL)
            AND (kind <> 'file' OR hashed_at IS NOT NULL
                 OR first_seen_scan <= (SELECT max(scan_id) FROM scans WHERE state = 'complete'))
-           AND (wanted_stage IS NOT NULL
-                OR (failed_version IS NULL AND (retry_at IS NULL OR retry_at <= %(now)s))
-                OR failed_version <> failed_basis
-                OR retry_at <= %(now)s)
+           AND CASE WHEN failed_version IS NULL THEN coalesce(retry_at <= %(now)s, true)
+                    ELSE wanted_stage IS NOT NULL OR failed_version <> failed_basis OR coalesce(retry_at <= %(now)s, false) END
            AND NOT EXISTS (SELECT FROM attempts AS open WHERE open.source_id = judged.source_id AND open.finished_at IS NULL) AS claimable,
        settling
   FROM judged

@@ -1,10 +1,12 @@
 """The catalog of sources: what a walk of the library sees is written down batch by batch, and decided on once it is complete."""
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
+from pathlib import Path
 from typing import TypedDict
 from uuid import UUID
 
@@ -19,7 +21,7 @@ from stemma.library.vanished import Renamed, decide
 from stemma.library.walk import Entry, Found, LibraryUnavailable, Skipped, Unlistable, walk
 from stemma.settings import Settings
 from stemma.store.locks import WALK_LOCK, giving_way, release_session_lock, try_session_lock
-from stemma.store.postgres import Connection, Pool, explained
+from stemma.store.postgres import Connection, Pool, autocommitted, explained
 
 BATCH_FILES = 10_000
 """Files written at once: a transaction of a few tenths of a second, which others who want the same rows can wait for."""
@@ -115,25 +117,20 @@ def walk_library(pool: Pool, settings: Settings, *, budget_s: float, now: dateti
         StoreUnavailable, StoreBusy: nothing is lost, the next call goes on.
     """
     deadline = time.monotonic() + budget_s
-    with explained(), pool.connection() as connection:
-        connection.autocommit = True  # the lock outlives the transactions
+    with explained(), autocommitted(pool) as connection:
+        if not try_session_lock(connection, WALK_LOCK):
+            return WalkOutcome(busy=True, notices=("Another process is walking the library.",))
         try:
-            if not try_session_lock(connection, WALK_LOCK):
-                return WalkOutcome(busy=True, notices=("Another process is walking the library.",))
-            try:
-                return _walk(connection, settings, deadline=deadline, now=now)
-            finally:
-                if not connection.closed:
-                    release_session_lock(connection, WALK_LOCK)
+            return _walk(connection, settings, deadline=deadline, now=now)
         finally:
             if not connection.closed:
-                connection.autocommit = False
+                release_session_lock(connection, WALK_LOCK)
 
 
 def _walk(connection: Connection, settings: Settings, *, deadline: float, now: datetime) -> WalkOutcome:
     ensure_default_workspace(connection, now=now)
     library = settings.library
-    scan_id, cursor = _current_scan(connection, str(library), now=now)
+    scan_id, cursor = _current_scan(connection, library_name(library), now=now)
     try:
         entries = walk(library, after=cursor)
         first = next(entries, None)  # the library itself is listed here: from now on only what lies below it can fail
@@ -152,10 +149,13 @@ def _walk(connection: Connection, settings: Settings, *, deadline: float, now: d
     return _outcome(_scan(connection, scan_id))
 
 
-def _current_scan(connection: Connection, library: str, *, now: datetime) -> tuple[int, bytes | None]:
+def library_name(library: Path) -> str:
+    """What `scans.library` tells libraries apart by: the path, with backslashes for bytes that are not UTF-8."""
+    return os.fsencode(library).decode("utf-8", "backslashreplace")
+
+
+def _current_scan(connection: Connection, name: str, *, now: datetime) -> tuple[int, bytes | None]:
     """The walk under way, or a new one; a walk of another library is given up."""
-    # A path that is not UTF-8 is written with backslashes: the column only tells libraries apart.
-    name = library.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     with connection.transaction():
         connection.execute("UPDATE scans SET state = 'abandoned', finished_at = %s WHERE state = 'walking' AND library <> %s", [now, name])
         row = connection.execute("SELECT scan_id, cursor FROM scans WHERE state = 'walking'").fetchone()

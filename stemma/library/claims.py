@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 from sql import load_queries
 from stemma.errors import DocumentError, Unavailable
 from stemma.settings import Fingerprints, Settings
+from stemma.store.locks import lock_sources, portions, share_corpus
 from stemma.store.postgres import Connection
 
 log = structlog.get_logger(__name__)
@@ -132,7 +133,7 @@ def batches_to_request(connection: Connection, *, requested_before: datetime, no
     """Batches without a run that are due to be requested, oldest first; claims whose source is gone are closed first."""
     connection.execute(load_queries("claims")["close_unclaimable"], {"now": now})
     rows = connection.execute(load_queries("claims")["batches_to_request"], {"requested_before": requested_before}).fetchall()
-    return [Batch(batch_id, tuple(partitions), n_requests) for batch_id, n_requests, partitions, _ in rows]
+    return [Batch(batch_id, tuple(partitions), n_requests) for batch_id, n_requests, partitions in rows]
 
 
 def mark_requested(connection: Connection, batch_id: UUID, *, now: datetime) -> None:
@@ -199,15 +200,28 @@ def abandon_attempts(
 ) -> None:
     """Close attempts without a verdict; the next walk finds what is stale."""
     parameters = {"run_id": run_id, "source_ids": list(source_ids), "state": state, "now": now}
-    connection.execute(load_queries("claims")["abandon_attempts"], parameters)
-
-
-def interrupt_run(connection: Connection, run_id: str, settings: Settings, *, now: datetime) -> int:
-    """Close what a dead run held and return the number of sources; they become claimable again after a wait."""
-    parameters = {"run_id": run_id, "backoff_s": settings.retry_backoff_s, "now": now}
-    return connection.execute(load_queries("claims")["interrupt_run"], parameters).rowcount
+    connection.execute(load_queries("claims")["release_attempts"], parameters)
 
 
 def finish_unpublished(connection: Connection, run_id: str, *, now: datetime) -> None:
     """Close what is still open at the end of a run that was not asked to publish."""
-    connection.execute(load_queries("claims")["finish_unpublished"], {"run_id": run_id, "now": now})
+    parameters = {"run_id": run_id, "source_ids": None, "state": "succeeded", "now": now}
+    connection.execute(load_queries("claims")["release_attempts"], parameters)
+
+
+def interrupt_run(connection: Connection, run_id: str, settings: Settings, *, now: datetime) -> int:
+    """Close what a dead run held and return the number of sources; they become claimable again after a wait.
+
+    The connection is in autocommit. The locks of the sources are taken first: what the run is publishing at this moment, alive
+    after all, is either live before its claim is looked at, or abandoned whole.
+    Raises LockNotAvailable when a source stays locked; what was closed before it stays closed.
+    """
+    held = connection.execute("SELECT source_id FROM attempts WHERE run_id = %s AND finished_at IS NULL ORDER BY source_id", [run_id])
+    n_sources = 0
+    for source_ids in portions([source_id for (source_id,) in held.fetchall()]):
+        with connection.transaction():
+            share_corpus(connection)
+            lock_sources(connection, source_ids)
+            parameters = {"run_id": run_id, "source_ids": source_ids, "backoff_s": settings.retry_backoff_s, "now": now}
+            n_sources += connection.execute(load_queries("claims")["interrupt_run"], parameters).rowcount
+    return n_sources

@@ -3,7 +3,7 @@
 Killed anywhere, the next call goes on at the recorded step; every step may be repeated.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +17,8 @@ from stemma.errors import DocumentError
 from stemma.library.files import FileStat, unlink_source
 from stemma.library.spool import hash_source
 from stemma.library.walk import is_reserved
-from stemma.store.locks import SOURCES_PER_TRANSACTION, lock_sources, share_corpus
-from stemma.store.postgres import Connection, Pool, explained
+from stemma.store.locks import lock_sources, portions, share_corpus
+from stemma.store.postgres import Connection, Pool, autocommitted, explained
 
 Intent = Literal["keep_file", "remove_file", "vanished"]
 """The file stays and is not brought back until its bytes change; it goes; or it went by itself."""
@@ -72,7 +72,7 @@ def mark_deleting(connection: Connection, source_ids: Sequence[UUID], intent: In
     Unknown ones, those being deleted already and, for `vanished`, those whose file is back are left as they are.
     """
     marked: list[UUID] = []
-    for some in _portions(sorted(set(source_ids))):
+    for some in portions(sorted(set(source_ids))):
         with connection.transaction():
             share_corpus(connection)
             lock_sources(connection, some)
@@ -99,16 +99,11 @@ def delete_sources(
     """
     now = now or datetime.now(UTC)
     outcome = DeletionOutcome()
-    for some in _portions(sorted(set(source_ids))):
-        with explained(), pool.connection() as connection:
-            connection.autocommit = True
-            try:
-                _remove_entries(connection, some, remove_sparse, now=now)
-                _remove_files(connection, some, library, outcome, now=now)
-                _remove_rows(connection, some, library, outcome, now=now)
-            finally:
-                if not connection.closed:
-                    connection.autocommit = False
+    for some in portions(sorted(set(source_ids))):
+        with explained(), autocommitted(pool) as connection:
+            _remove_entries(connection, some, remove_sparse, now=now)
+            _remove_files(connection, some, library, outcome, now=now)
+            _remove_rows(connection, some, library, outcome, now=now)
     return outcome
 
 
@@ -175,7 +170,3 @@ def _hash(library: Path, deletion: _Deletion) -> str | None:
         return hash_source(library, deletion.disk_path, deletion.source_path)[0]
     except DocumentError:
         return None  # whatever it holds once it can be read counts as changed
-
-
-def _portions(source_ids: Sequence[UUID]) -> Iterable[list[UUID]]:
-    return (list(source_ids[start : start + SOURCES_PER_TRANSACTION]) for start in range(0, len(source_ids), SOURCES_PER_TRANSACTION))

@@ -7,17 +7,15 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
-import polars as pl
-
 from sql import load_queries
 from stemma.library import claims
-from stemma.library.catalog import walk_library
+from stemma.library.catalog import library_name, walk_library
 from stemma.library.deletion import delete_sources, pending_deletions
 from stemma.library.staleness import stale_sources
 from stemma.settings import Fingerprints, Settings
 from stemma.store.app_settings import read_note, write_note
 from stemma.store.locks import batch_lock_key, release_session_lock, try_session_lock
-from stemma.store.postgres import Connection, Pool
+from stemma.store.postgres import Connection, Pool, autocommitted
 from stemma.store.publications import mark_retired, publications_to_retire
 
 MAX_OPEN_BATCHES = 3
@@ -64,54 +62,51 @@ def reconcile(
     keyword entries, claims stale sources in batches and names the batches to request.
     """
     said: list[str] = []
+    if n_interrupted := close_dead_runs(pool, settings, runs, now=now):
+        said.append(f"{n_interrupted} documents of dead runs are tried again")
     with pool.connection() as connection:
-        if n_interrupted := close_dead_runs(connection, settings, runs, now=now):
-            said.append(f"{n_interrupted} documents of dead runs are tried again")
         due = _walk_is_due(connection, settings, now=now)
     if due:
         walk = walk_library(pool, settings, budget_s=settings.walk_budget_s, now=now)
         said.append(walk.message)
-    if n_deleted := _delete(pool, settings, remove_sparse, now=now):
-        said.append(f"{n_deleted} vanished or deleted documents were removed")
+    said += _delete(pool, settings, remove_sparse, now=now)
     _retire(pool, settings, remove_sparse, now=now)
     if due:
         said += _claim(pool, settings, wanted, now=now)
     with pool.connection() as connection:
         batches = _requests(connection, settings, runs, now=now)
-        retired = connection.execute(
-            "SELECT partition_key FROM retired_partitions WHERE retired_at < %s ORDER BY partition_key LIMIT 1000",
-            [now - timedelta(seconds=settings.partition_retention_s)],
-        ).fetchall()
+        retired_before = now - timedelta(seconds=settings.partition_retention_s)
+        retired = connection.execute(load_queries("reconcile")["forgettable_partitions"], {"retired_before": retired_before}).fetchall()
     if batches:
         said.append(f"{sum(len(batch.partitions) for batch in batches)} documents requested in {len(batches)} runs")
     return Look(tuple(batches), tuple(key for (key,) in retired), "; ".join(said) or "nothing is due")
 
 
-def close_dead_runs(connection: Connection, settings: Settings, runs: Runs, *, now: datetime) -> int:
+def close_dead_runs(pool: Pool, settings: Settings, runs: Runs, *, now: datetime) -> int:
     """Close what runs held whose lock is free: ended ones at once, others RUN_DEAD_S after they took their batch. Returns the sources."""
     n_sources = 0
-    rows = connection.execute(load_queries("claims")["bound_batches"]).fetchall()
-    for batch_id, run_id, bound_at, _ in rows:
-        ended = runs.has_ended(run_id)
-        if not ended and bound_at > now - timedelta(seconds=settings.run_dead_s):
-            continue
-        key = batch_lock_key(batch_id)
-        if not try_session_lock(connection, key):
-            continue
-        try:
-            if not ended:
-                runs.report_failed(run_id, "its process is gone; Stemma closes what it held and tries again")
-            with connection.transaction():
+    with autocommitted(pool) as connection:
+        for batch_id, run_id, bound_at in connection.execute(load_queries("claims")["bound_batches"]).fetchall():
+            ended = runs.has_ended(run_id)
+            if not ended and bound_at > now - timedelta(seconds=settings.run_dead_s):
+                continue
+            key = batch_lock_key(batch_id)
+            if not try_session_lock(connection, key):
+                continue
+            try:
+                if not ended:
+                    runs.report_failed(run_id, "its process is gone; Stemma closes what it held and tries again")
                 n_sources += claims.interrupt_run(connection, run_id, settings, now=now)
-        finally:
-            release_session_lock(connection, key)
+            finally:
+                if not connection.closed:
+                    release_session_lock(connection, key)
     return n_sources
 
 
 def _walk_is_due(connection: Connection, settings: Settings, *, now: datetime) -> bool:
     """A walk is going on, was asked for, or the interval has passed; or work is left from the last look and a batch is free."""
     row = connection.execute(
-        "SELECT max(started_at), bool_or(state = 'walking') FROM scans WHERE library = %s", [str(settings.library)]
+        "SELECT max(started_at), bool_or(state = 'walking') FROM scans WHERE library = %s", [library_name(settings.library)]
     ).fetchone()
     started_at, walking = row if row else (None, None)
     if started_at is None or walking or started_at <= now - timedelta(seconds=settings.reconcile_interval_s):
@@ -174,13 +169,13 @@ def _requests(connection: Connection, settings: Settings, runs: Runs, *, now: da
     return requested
 
 
-def _delete(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[int]], None], *, now: datetime) -> int:
+def _delete(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[int]], None], *, now: datetime) -> list[str]:
     with pool.connection() as connection:
         pending = pending_deletions(connection)
-    if not pending:
-        return 0
-    delete_sources(pool, pending, remove_sparse, library=settings.library, now=now)
-    return len(pending)
+    outcome = delete_sources(pool, pending, remove_sparse, library=settings.library, now=now)
+    n_gone = len(outcome.deleted) + len(outcome.excluded)
+    gone = [f"{n_gone} vanished or deleted documents were removed"] if n_gone else []
+    return gone + [f"{len(outcome.failed)} files could not be removed and are tried again"] * bool(outcome.failed)
 
 
 def _retire(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[int]], None], *, now: datetime) -> None:
@@ -209,16 +204,8 @@ def request_ingest(connection: Connection, *, paths: Sequence[str] | None, force
     write_note(connection, REQUESTED_NOTE, now.isoformat())
     if not force:
         return 0
-    return connection.execute(
-        """
-        UPDATE sources SET wanted_stage = 'documents', updated_at = %(now)s
-         WHERE deletion_intent IS NULL AND presence = 'present'
-           AND (%(paths)s::text[] IS NULL
-                OR EXISTS (SELECT FROM unnest(%(paths)s::text[]) AS p (path)
-                            WHERE source_path = path OR starts_with(source_path, path || '/') OR path = ''))
-        """,
-        {"paths": None if paths is None else list(paths), "now": now},
-    ).rowcount
+    parameters = {"paths": None if paths is None else list(paths), "now": now}
+    return connection.execute(load_queries("reconcile")["wish_documents"], parameters).rowcount
 
 
 @dataclass(frozen=True)
@@ -250,23 +237,9 @@ class Progress:
 
 def progress(connection: Connection, since: datetime) -> Progress:
     """What happened since that moment, by the walks that began and the attempts that ended or are open."""
-    walk = connection.execute(
-        """
-        SELECT count(*) FILTER (WHERE state = 'complete') > 0, coalesce(max(n_seen) FILTER (WHERE state = 'complete'), 0),
-               coalesce(sum(n_new), 0), coalesce(sum(n_changed), 0), coalesce(sum(n_vanished), 0)
-          FROM scans WHERE started_at >= %s
-        """,
-        [since],
-    ).fetchone()
-    attempts = connection.execute(
-        """
-        SELECT count(*) FILTER (WHERE finished_at IS NULL), count(*) FILTER (WHERE state = 'succeeded'),
-               count(*) FILTER (WHERE state IN ('failed', 'launch_failed')), count(DISTINCT run_id),
-               coalesce(sum(n_parsed), 0), coalesce(sum(n_contexts), 0), coalesce(sum(n_embedded), 0)
-          FROM attempts WHERE finished_at IS NULL OR finished_at >= %s
-        """,
-        [since],
-    ).fetchone()
+    queries = load_queries("reconcile")
+    walk = connection.execute(queries["walks_since"], {"since": since}).fetchone()
+    attempts = connection.execute(queries["attempts_since"], {"since": since}).fetchone()
     assert walk is not None and attempts is not None
     look = _last_look(connection)
     fresh = look.at is not None and look.at >= since
@@ -275,8 +248,3 @@ def progress(connection: Connection, since: datetime) -> Progress:
     return Progress(
         complete and fresh, n_open, look.remaining, published, failed, runs, parsed, contexts, embedded, seen, new, changed, vanished
     )
-
-
-def stale_summary(stale: pl.DataFrame) -> list[tuple[str, str, int]]:
-    """(stage, reason, number of sources) of a STALE_SCHEMA frame, most first."""
-    return list(stale.group_by("stage", "reason").len().sort("len", "stage", "reason", descending=[True, False, False]).iter_rows())

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 
 import polars as pl
-from psycopg.rows import dict_row
 
 from sql import load_queries
 from stemma.library.files import RACY_WINDOW_NS
@@ -35,9 +34,5 @@ def stale_sources(connection: Connection, settings: Settings, wanted: Fingerprin
         "now_ns": now_ns,
         "settled_ns": now_ns - RACY_WINDOW_NS,
     }
-    with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(load_queries("staleness")["stale_sources"], parameters).fetchall()
-    frame = pl.DataFrame(rows, schema_overrides={"source_id": pl.Object}) if rows else pl.DataFrame(schema=STALE_SCHEMA)
-    return frame.with_columns(pl.Series("source_id", [str(row["source_id"]) for row in rows], dtype=pl.String)).select(
-        [pl.col(name).cast(kind) for name, kind in STALE_SCHEMA.items()]
-    )
+    rows = connection.execute(load_queries("staleness")["stale_sources"], parameters).fetchall()
+    return pl.DataFrame(rows, schema=STALE_SCHEMA, orient="row")

@@ -4,7 +4,7 @@ Order everywhere: `share_corpus`, then `lock_sources`. Whoever keeps to it canno
 """
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -48,6 +48,11 @@ def lock_sources(connection: Connection, source_ids: Iterable[uuid.UUID]) -> Non
     if len(ascending) > SOURCES_PER_TRANSACTION:
         raise ValueError(f"{len(ascending)} sources in one transaction, at most {SOURCES_PER_TRANSACTION}")
     connection.execute(_LOCK_IN_ORDER, [[source_lock_key(source_id) for source_id in ascending]])
+
+
+def portions(source_ids: Sequence[uuid.UUID]) -> Iterator[list[uuid.UUID]]:
+    """The sources in their order, as many at once as one transaction may lock."""
+    return (list(source_ids[start : start + SOURCES_PER_TRANSACTION]) for start in range(0, len(source_ids), SOURCES_PER_TRANSACTION))
 
 
 def share_corpus(connection: Connection) -> int:

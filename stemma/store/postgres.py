@@ -56,6 +56,18 @@ def connect(url: str) -> Generator[Connection]:
 
 
 @contextmanager
+def autocommitted(pool: Pool) -> Generator[Connection]:
+    """A connection of the pool in autocommit: what is done on it stands at once, and session locks outlive its transactions."""
+    with pool.connection() as connection:
+        connection.autocommit = True
+        try:
+            yield connection
+        finally:
+            if not connection.closed:
+                connection.autocommit = False
+
+
+@contextmanager
 def explained() -> Generator[None]:
     """Turn a lost server into StoreUnavailable and a lock that was not granted into StoreBusy."""
     try:

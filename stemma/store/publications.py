@@ -117,6 +117,8 @@ def publish_document(
         if out_of_date or not (equal or facts["sparse_covered"] or finished.chunks.is_empty()):
             _close_abandoned(connection, parameters)
             return "abandoned"
+        # Attempts, publications, sources: everyone who closes attempts writes in this order.
+        connection.execute(queries["close_attempt"], parameters)
         if equal:
             parameters["live_publication_id"] = facts["live_publication_id"]
             connection.execute(queries["update_recipe"], parameters)
@@ -131,7 +133,6 @@ def publish_document(
             connection.execute(queries["go_live"], parameters)
         connection.execute(queries["record_corpus"], parameters)
         connection.execute(queries["settle_source"], parameters)
-        connection.execute(queries["close_attempt"], parameters)
     return "unchanged" if equal else "published"
 
 
@@ -181,7 +182,7 @@ def decompressed(data: bytes) -> Any:
 
 def _close_abandoned(connection: Connection, parameters: dict[str, Any]) -> None:
     connection.execute(
-        load_queries("claims")["abandon_attempts"], parameters | {"source_ids": [parameters["source_id"]], "state": "abandoned"}
+        load_queries("claims")["release_attempts"], parameters | {"source_ids": [parameters["source_id"]], "state": "abandoned"}
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from stemma.library import deletion
 from stemma.library.deletion import delete_sources, mark_deleting, pending_deletions
 from stemma.library.files import unlink_source
+from stemma.store import locks
 
 
 class Killed(BaseException):
@@ -229,7 +230,7 @@ def test_a_path_that_comes_back_after_its_deletion_is_a_new_source_with_a_live_p
 
 
 def test_more_sources_than_one_transaction_locks_are_deleted(catalog, monkeypatch):
-    monkeypatch.setattr(deletion, "SOURCES_PER_TRANSACTION", 3)
+    monkeypatch.setattr(locks, "SOURCES_PER_TRANSACTION", 3)
     for n in range(10):
         catalog.write(f"{n}.txt")
     catalog.walk()
