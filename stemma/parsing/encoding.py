@@ -9,6 +9,7 @@ from stemma.parsing.cleaning import clean_text
 
 SAMPLE_BYTES = 65_536  # of a file that is guessed at; charset_normalizer takes seconds per megabyte
 MAX_CONTROL_SHARE = 0.2  # of the characters; above it the bytes are no text
+SOUND_PER_BROKEN = 1  # characters of several bytes in a file that is still called UTF-8; legacy encodings have 0.4 and less
 MAX_CHAOS = 0.2  # charset_normalizer's measure of mess, 0 to 1; its own limit
 
 _BOMS = (
@@ -82,6 +83,18 @@ def _decode(data: bytes, *, markup: bool) -> Decoded:
     return _guess(data)
 
 
+def _damaged_utf8(data: bytes) -> str | None:
+    """The text of UTF-8 with single damaged bytes, which become U+FFFD; None for anything else.
+
+    Characters of several bytes that are sound come about in no other encoding but by rare chance, so many of them per broken
+    one decide.
+    """
+    text = data.decode("utf-8", "replace")
+    n_broken = text.count("\ufffd")
+    n_sound = sum(character > "\x7f" for character in text) - n_broken
+    return text if n_sound > 3 and n_sound >= SOUND_PER_BROKEN * n_broken else None
+
+
 def utf16_without_bom(data: bytes) -> str | None:
     """`utf-16-le` or `utf-16-be` when NULs stand on one side of byte pairs, as they do for Latin letters; else None.
 
@@ -120,6 +133,8 @@ def _decodes_text(encoding: str) -> bool:
 
 
 def _guess(data: bytes) -> Decoded:
+    if (damaged := _damaged_utf8(data)) is not None:
+        return Decoded(damaged, "utf-8", 0.95)
     from charset_normalizer import from_bytes
 
     best = from_bytes(data[:SAMPLE_BYTES]).best()

@@ -30,6 +30,14 @@ def test_utf16_without_mark_is_known_by_its_nuls(encoding):
     assert (decoded.text, decoded.encoding, decoded.guessed) == ("A plain sentence of Latin letters.\n", encoding, True)
 
 
+def test_one_broken_byte_does_not_turn_a_whole_text_into_another_alphabet():
+    data = bytearray(RUSSIAN.encode())
+    data[41] = 0xFF
+    decoded = decode(bytes(data))
+    assert (decoded.encoding, decoded.guessed) == ("utf-8", True)
+    assert decoded.text.endswith("Протокол ведёт секретарь.")
+
+
 def test_single_nuls_do_not_make_a_text_utf16():
     assert decode(b"a,b\n1,needle\x00-csv\n").text == "a,b\n1,needle-csv\n"
 
