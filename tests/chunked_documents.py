@@ -73,13 +73,16 @@ _SCRIPTS = [
     "각힣한국어 문장. ",
     "| a | b |\n| - | - |\n",
     "אבג דהו. \u05b0\u05b1",
+    "a\r\nb\rc\x0c\td\x85e\x1c \r\n\r\n",
+    "```py\nx = 1\n```\n\n# y\n",
+    "verylongtoken" * 12 + "-",
 ]
 
 _words = st.sampled_from(_SCRIPTS).flatmap(lambda script: st.text(alphabet=script, min_size=1, max_size=40))
 _whole = st.sampled_from(_SCRIPTS)
 _any = st.text(alphabet=st.characters(exclude_characters="\x00\r", exclude_categories=["Cs"]), max_size=30)
 texts = st.lists(st.one_of(_words, _whole, _any), max_size=12).map("".join)
-"""Texts of mixed scripts as parsers return them: no NUL, no lone surrogate, no carriage return."""
+"""Texts of mixed scripts without NUL and lone surrogates, as parsers return them; carriage returns too, though parsers leave none."""
 
 _kinds: st.SearchStrategy[BlockKind] = st.sampled_from(["heading", "paragraph", "list", "table", "code", "formula", "quote"])
 

@@ -89,7 +89,7 @@ class _Stretch:
     def cut(self, window_start: int, cluster: tuple[int, int]) -> int:
         """Where the window ends, white space after it included: after the cluster, within the size unless in a solid."""
         cluster_start, cluster_end = cluster
-        furthest = min(self.end, self.ruler.furthest(window_start, self.size))
+        furthest = max(cluster_end, min(self.end, self.ruler.furthest(window_start, self.size)))
         solid = self.breaks.solid_around(furthest) if furthest < self.end else None
         if solid and solid.char_start <= cluster_start and self.ruler.fits(window_start, solid.char_end, solid.limit):
             return solid.char_end
@@ -97,7 +97,8 @@ class _Stretch:
             cut = self._best_cut(window_start, cluster_end, furthest)
             if cut <= cluster_end or self.ruler.fits(window_start, cut, self.size):
                 return cut
-            furthest = window_start + (cut - window_start) * 3 // 4  # a place inside a word, which the ruler took for fewer tokens
+            # A place inside a word, which the ruler took for fewer tokens.
+            furthest = max(cluster_end, window_start + (cut - window_start) * 3 // 4)
 
     def _best_cut(self, window_start: int, cluster_end: int, furthest: int) -> int:
         """The best place between the cluster's end and `furthest`."""

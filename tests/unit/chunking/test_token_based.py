@@ -45,6 +45,11 @@ def test_text_that_the_tokenizer_takes_for_one_word_is_cut_all_the_same():
     assert max(map(len, found)) <= 20 * MAX_CHARS_PER_TOKEN
 
 
+def test_invisible_characters_before_a_long_word_are_no_chunk_of_their_own():
+    found = contents("\u200b\u3164\u2003\n\n" + "verylongtoken" * 12 + "-", 2)
+    assert all(any(character.isalnum() and character != "\u3164" for character in content) for content in found)
+
+
 def test_what_is_recorded_as_n_tokens_is_what_was_limited():
     frame = chunk_document(
         plain("Überraschung, naïve! 汉字处理 done. " * 30), strategy="token_based", size=40, overlap=10, tokenizer=minilm_tokenizer()
