@@ -11,9 +11,16 @@ _PID_RTF_COMPRESSED = 0x1009
 
 
 def parse_msg(source: Source) -> Draft:
-    """The message as `parse_email` shows one. A body that exists as compressed rich text alone is not read, and warned of."""
+    """The message as `parse_email` shows one. A body that exists as compressed rich text alone is not read, and warned of.
+
+    Raises:
+        CorruptDocument: the container or the message in it is damaged.
+    """
     oxmsg: Any = import_module("oxmsg")  # typed, but its messages are read as what they hold
-    message = oxmsg.Message.load(str(source.path))
+    try:
+        message = oxmsg.Message.load(str(source.path))
+    except OSError as error:  # olefile's errors are of this kind, and are no failure of the disk
+        raise source.corrupt("its OLE container is damaged or cut off") from error
     stated: dict[str, str] = message.message_headers
     sent_headers = {name.lower(): clean_line(value) for name, value in stated.items()}
     recipients = ", ".join(clean_line(_named(recipient)) for recipient in message.recipients)

@@ -31,7 +31,8 @@ def parse_xlsb(source: Source) -> Draft:
     hidden: list[str] = []
     without_text: list[int] = []
     try:
-        with calamine.CalamineWorkbook.from_path(str(source.path)) as workbook:
+        # As a stream, whose bytes decide; a path's extension would.
+        with source.path.open("rb") as file, calamine.CalamineWorkbook.from_filelike(file) as workbook:
             for number, sheet in enumerate(workbook.sheets_metadata, 1):
                 builder.start_page(number, sheet.name)
                 if sheet.visible != calamine.SheetVisibleEnum.Visible:

@@ -85,5 +85,4 @@ def test_most_words_of_a_page_are_recognised_from_its_picture(shared, pool, tmp_
     for name, result in parse_all(tmp_path, texts, options=ParsingOptions(), pool=pool):
         assert isinstance(result, ParsedDocument)
         recalls[name] = recall_and_precision(texts[name], result.text)[0]
-    print(recalls)
     assert median(recalls.values()) >= 0.85, recalls

@@ -171,10 +171,19 @@ def test_a_binary_workbook_has_its_sheets_as_pages(parse, tmp_path, name):
     assert document.metadata["hidden_sheets"] == ["secret"]
 
 
-@pytest.mark.parametrize("name", ["rooms.xls", "minutes.msg"])
-def test_a_cut_ole_file_is_corrupt(parse, tmp_path, name):
+@pytest.mark.parametrize("extension", ["xlsb", "xlsx", "zip"])
+def test_a_binary_workbook_in_a_zip_is_known_under_any_extension(parse, tmp_path, extension):
+    path = tmp_path / f"rooms.{extension}"
+    path.write_bytes((FILES / "rooms.xlsb").read_bytes())
+    document = parse(path)
+    assert spans(document, "table") == ["| name | seats |\n| --- | --- |\n| Aula | 120 |\n| Lab | 12.5 |"]
+    assert (document.parser, document.metadata["hidden_sheets"]) == ("xlsb", ["secret"])
+
+
+@pytest.mark.parametrize("name", ["rooms.xls", "rooms.xlsb", "minutes.msg"])
+def test_a_cut_container_is_corrupt(parse, tmp_path, name):
     path = tmp_path / name
-    path.write_bytes((FILES / name).read_bytes()[:2_000])
+    path.write_bytes((FILES / name).read_bytes()[:1_000])
     with pytest.raises(CorruptDocument):
         parse(path)
 
