@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -77,7 +77,7 @@ def down() -> None:
     Example:
       stemma down
     """
-    import os
+    import psutil
 
     from stemma.cli.home import supervisor_of
     from stemma.settings import load_settings
@@ -87,12 +87,14 @@ def down() -> None:
     if holder is None:
         note(f"Nothing runs in {home}.")
         return
-    os.kill(holder.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_TIMEOUT_S
-    while (still := supervisor_of(home)) is not None and still.pid == holder.pid:
-        if time.monotonic() > deadline:
-            raise DoesNotStop(f"pid {holder.pid} still runs after {STOP_TIMEOUT_S:.0f} s")
-        time.sleep(0.1)
+    with suppress(psutil.NoSuchProcess):  # it is gone: what was asked for
+        supervisor = psutil.Process(holder.pid)
+        supervisor.terminate()
+        while supervisor.status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > deadline:
+                raise DoesNotStop(f"pid {holder.pid} still runs after {STOP_TIMEOUT_S:.0f} s")
+            time.sleep(0.1)
     note("Stopped.")
 
 

@@ -110,6 +110,7 @@ def test_an_interrupt_while_starting_ends_what_was_started(crashed):
 
 
 def test_a_detached_start_returns_when_everything_answers_and_goes_on(crashed):
+    crashed.run("down")
     done = crashed.run("up", "--detach")
     assert done.returncode == 0, done.stderr
     assert f"http://127.0.0.1:{crashed.service_port}/" in done.stdout
