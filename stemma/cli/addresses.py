@@ -41,3 +41,19 @@ def port_problem(host: str, port: int) -> str | None:
         except OSError as error:
             return "it is in use" if error.errno == errno.EADDRINUSE else str(error.strerror or error)
     return None
+
+
+def free_port() -> int:
+    """A port of the loopback interface on which nothing listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listening_problem(host: str, port: int) -> str | None:
+    """Why nothing can be sent there yet, None when somebody listens."""
+    try:
+        with socket.create_connection((host, port), timeout=2):
+            return None
+    except OSError as error:
+        return f"it does not listen on port {port} ({type(error).__name__})"

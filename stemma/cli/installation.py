@@ -1,5 +1,6 @@
 """What the started processes find around them: their environment, Dagster's home, and their logs."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -23,6 +24,10 @@ OFFLINE = {
     "ANONYMIZED_TELEMETRY": "false",
 }
 """Nothing that Stemma starts reaches the network by itself."""
+
+
+CODE_LOCATION = "pipelines.definitions"
+"""The module of the definitions; also the name of their location in the UI, however it is served."""
 
 
 class IncompleteInstallation(ConfigurationError):
@@ -52,6 +57,19 @@ def prepare_dagster_home(settings: Settings) -> None:
         new = folder / "dagster.yaml.new"
         shutil.copyfile(source, new)
         new.replace(folder / "dagster.yaml")
+
+
+def write_workspace(settings: Settings, port: int) -> Path:
+    """A workspace file that names the code server on this port, for the webserver and the daemon to share.
+
+    The project's own `workspace.yaml` names the module instead: then each of them runs a code server of its own, and the
+    daemon starts a new one every minute.
+    """
+    path = dagster_home(settings) / "workspace.yaml"
+    location = {"host": "127.0.0.1", "port": port, "location_name": CODE_LOCATION}
+    with writing_in(settings.home):
+        path.write_text(json.dumps({"load_from": [{"grpc_server": location}]}), "utf-8")  # JSON is YAML
+    return path
 
 
 def child_environment(settings: Settings, marker: str) -> dict[str, str]:

@@ -11,10 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stemma import orchestrator
-from stemma.cli.addresses import port_problem, service_problem
+from stemma.cli.addresses import free_port, listening_problem, port_problem, service_problem
 from stemma.cli.child import Child, ChildFailed, Restarts, wait_until_ready
 from stemma.cli.home import hold_home
-from stemma.cli.installation import child_environment, prepare_dagster_home, project_file, rotated_log, storage_environment
+from stemma.cli.installation import (
+    CODE_LOCATION,
+    child_environment,
+    prepare_dagster_home,
+    rotated_log,
+    storage_environment,
+    write_workspace,
+)
 from stemma.cli.postgres import PostgresFailed, clear_stale_server, postmaster_of, start_server, stop_server
 from stemma.cli.processes import end_processes, leftover_processes, marked_processes
 from stemma.cli.watchdog import start_watchdog, wait_for_watchdog
@@ -26,6 +33,7 @@ from stemma.store.postgres import connect
 READY_TIMEOUT_S = 180.0
 GRACE_S = 10.0
 WATCHDOG_TIMEOUT_S = 90.0
+CODE_SERVER = "code"
 Report = Callable[[str], None]
 
 
@@ -68,7 +76,7 @@ def supervised(settings: Settings, *, report: Report, workspace: Path | None = N
 
     Args:
         report: called with a short sentence per step.
-        workspace: Dagster's workspace file; the project's own unless given.
+        workspace: Dagster's workspace file; unless given, one that names a code server of the project's definitions.
     Raises:
         HomeBusy, PortTaken: before anything is started.
         ChildFailed, PostgresFailed, StoreUnavailable, MigrationFailed and its kin: what was started is ended again.
@@ -86,12 +94,14 @@ def supervised(settings: Settings, *, report: Report, workspace: Path | None = N
         environment = child_environment(settings, marker) | storage_environment(settings)
         cleanup.callback(end_processes, lambda: marked_processes(marker), grace_s=GRACE_S)
         _recover_runs(settings, environment, report)
-        children = _children(settings, workspace or project_file("workspace.yaml"), environment)
+        children = _children(settings, workspace, environment)
         report("Starting Dagster and the query service …")
         started_at = datetime.now(UTC)
         for child in children:  # callbacks run in the other order: the query service is the first to end
             cleanup.callback(child.stop, grace_s=GRACE_S)
             child.start()
+            if child.name == CODE_SERVER:  # who finds nobody there keeps saying so until the definitions are reloaded
+                wait_until_ready([child], timeout_s=READY_TIMEOUT_S)
         wait_until_ready(children, timeout_s=READY_TIMEOUT_S)
         cleanup.callback(lock.update, state="stopping")
         lock.update(state="ready")
@@ -166,13 +176,26 @@ def _recover_runs(settings: Settings, environment: dict[str, str], report: Repor
         report(line)
 
 
-def _children(settings: Settings, workspace: Path, environment: dict[str, str]) -> list[Child]:
-    """Dagster's webserver and daemon, and the query service, in the order in which they start."""
+def _children(settings: Settings, workspace: Path | None, environment: dict[str, str]) -> list[Child]:
+    """Dagster's code server, webserver and daemon, and the query service, in the order in which they start.
+
+    A given workspace brings its own code servers.
+    """
     python = (sys.executable, "-m")
+    code_servers: list[Child] = []
+    if workspace is None:
+        port = free_port()
+        workspace = write_workspace(settings, port)
+        command = (*python, "dagster", "api", "grpc", "-m", CODE_LOCATION, "-h", "127.0.0.1", "-p", str(port))
+        log = rotated_log(settings.home, CODE_SERVER)
+        code_servers = [
+            Child(CODE_SERVER, "Dagster's code server", command, environment, log, lambda: listening_problem("127.0.0.1", port))
+        ]
     dagster = (*python, "dagster_webserver", "-h", "127.0.0.1", "-p", str(settings.dagster_port), "-w", str(workspace))
     daemon = (*python, "dagster._daemon", "run", "-w", str(workspace))
     query = (*python, "stemma.service")
     return [
+        *code_servers,
         Child(
             "webserver",
             "Dagster's webserver",
