@@ -1,5 +1,6 @@
 """Inputs that broke other chunkers, parsed by the real parsers."""
 
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +13,7 @@ from stemma.chunking.markdown_aware import HARD_LIMIT
 from stemma.chunking.promises import broken_promises
 from stemma.chunking.strategies import UNITS
 from stemma.chunking.tokenizer import minilm_tokenizer
+from stemma.context.contextualize import contextualize
 from stemma.parsing.document import ParsedDocument
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import detect_format
@@ -22,6 +24,7 @@ EVERY = pytest.mark.parametrize("strategy", sorted(UNITS))
 
 @pytest.fixture(scope="session")
 def parse(shared):
+    @cache
     def parse(case: str) -> ParsedDocument:
         path: Path = shared / "cases" / case
         return parse_file(
@@ -85,6 +88,37 @@ def test_a_heading_or_table_neither_breaks_the_limit_nor_loses_its_text(*, oracl
     assert frame["content"].str.contains(needle, literal=True).any()
 
 
+@pytest.mark.parametrize("size", [64, 128, 512])
+@pytest.mark.parametrize("name", ["deep_headings.md", "huge_table.md", "wide_1000_columns.csv"])
+def test_what_docling_hybrid_embeds_exceeds_the_size_only_by_a_context_of_more_than_half(parse, chunks, name, size):
+    document = parse(f"04-limit-exceeded-by-heading-or-table/{name}")
+    situated = contextualize(chunks(document, "docling_hybrid", size, 16), method="structural", title=document.title)
+    for context, embedded in situated.select("context", "contextualized_content").iter_rows():
+        said = measured("docling_hybrid", context or "")
+        assert measured("docling_hybrid", embedded) <= size + max(0, said - size // 2)
+
+
+@pytest.mark.parametrize("strategy", [name for name, unit in UNITS.items() if unit == "tokens"])
+@pytest.mark.parametrize(("name", "tail"), [("tail_a.txt", "The vault code is seven."), ("tail_b.txt", "The ferry leaves at noon.")])
+def test_no_chunk_is_longer_than_what_the_model_reads_and_the_tail_is_in_one(*, parse, chunks, strategy, name, tail):
+    frame = chunks(parse(f"05-embedder-cuts-silently/{name}"), strategy, 254, 20)
+    assert frame["n_tokens"].max() <= 254
+    assert frame["content"].str.contains(tail, literal=True).any()
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "name", ["merged_formulas_errors.xlsx", "cached_formulas.xlsx", "last_cell.xlsx", "inflated.xlsx", "big_table.xlsx"]
+)
+def test_spreadsheets_are_cut_in_time_and_cited_by_sheet(*, oracles, parse, chunks, strategy, name):
+    document = parse(f"44-spreadsheet-values-and-size/{name}")
+    frame = chunks(document, strategy, 400, 20)
+    assert problems(oracles, document.text, frame) == []
+    assert frame["page_start"].min() == 1 and frame["page_end"].max() == max(
+        page.number for page in document.pages if page.char_start < page.char_end
+    )
+
+
 @EVERY
 @pytest.mark.parametrize(
     ("name", "n_chunks"), [("layout_gap.txt", None), ("empty_sections.md", None), ("only_nbsp_zwsp.txt", 0), ("empty_table.html", None)]
@@ -140,6 +174,16 @@ def test_markdown_keeps_every_character(*, oracles, parse, chunks, strategy, siz
 def test_markdown_headings_are_found_and_nothing_else_is_one(parse, chunks, name, needle, section_path):
     frame = chunks(parse(f"49-markdown-structure/{name}"), "markdown_aware", 60, 0)
     assert frame.filter(pl.col("content").str.contains(needle, literal=True))["section_path"].to_list() == [section_path]
+
+
+@pytest.mark.parametrize("name", ["200_pages.pdf", "sentence_across_pages.pdf", "empty_pages_inside.pdf", "rotated_pages.pdf"])
+def test_by_page_no_chunk_is_on_two_pages(parse, chunks, name):
+    document = parse(f"42-page-citation/{name}")
+    frame = chunks(document, "page", 100_000, 100)
+    assert (frame["page_start"] == frame["page_end"]).all()
+    assert frame["page_start"].to_list() == [
+        page.number for page in document.pages if document.text[page.char_start : page.char_end].strip()
+    ]
 
 
 def test_equal_headings_keep_their_order(parse, chunks):
