@@ -28,6 +28,7 @@ CODE_VERSIONS: dict[Stage, str] = {"parsing": "1", "chunking": "2", "contextuali
 """Raised when a stage's code gives another output for the same input and settings: everything it made becomes stale."""
 
 ENV_PREFIX = "STEMMA_"
+LONGEST_S, LARGEST = 315_360_000, 10**15  # ten years; a petabyte
 
 
 class InvalidSetting(RequestError):
@@ -59,7 +60,9 @@ def default_home() -> Path:
 class Settings(BaseSettings):
     """All settings of one process, validated as a whole; immutable, so that a run can freeze its own copy."""
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="ignore", populate_by_name=True, env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_prefix=ENV_PREFIX, frozen=True, extra="ignore", populate_by_name=True, env_ignore_empty=True, allow_inf_nan=False
+    )
 
     # Where everything lies. Environment only.
     home: Path = _setting(None, "installation", "Folder of everything Stemma keeps: database, lake, indexes, logs.", validate_default=True)
@@ -68,12 +71,12 @@ class Settings(BaseSettings):
         None, "installation", "PostgreSQL >= 16 with pgvector >= 0.8; unset: an embedded server in the home."
     )
     elasticsearch_url: str | None = _setting(
-        None, "installation", "Elasticsearch server for BM25; used when BM25_BACKEND is `elasticsearch`."
+        None, "installation", "Elasticsearch server; nothing reads it while BM25_BACKEND knows `tantivy` alone."
     )
     lake: str | None = _setting(
         None, "installation", "Universal path (folder, s3://, gs://) of stage results; default: `lake` in the home."
     )
-    llm_url: str | None = _setting(None, "installation", "Server that speaks the OpenAI protocol; nothing needs one by default.")
+    llm_url: str | None = _setting(None, "installation", "Server that speaks the OpenAI protocol; no strategy of this release needs one.")
     service_host: str = _setting("127.0.0.1", "installation", "Address on which the query service listens.")
     service_port: int = _setting(8765, "installation", "Port of the query service and its page.", ge=1, le=65535)
     dagster_port: int = _setting(3000, "installation", "Port of the Dagster UI.", ge=1, le=65535)
@@ -195,6 +198,26 @@ class Settings(BaseSettings):
         switches = {"true": "structural", "1": "structural", "false": "none", "0": "none"}
         return switches.get(str(value).lower(), value)
 
+    @field_validator("postgres_url")
+    @classmethod
+    def _url(cls, value: str | None) -> str | None:
+        if value is not None:
+            from psycopg import ProgrammingError, conninfo
+
+            try:
+                conninfo.conninfo_to_dict(value if "://" in value else "://")
+            except ProgrammingError:  # its message, and the value, may hold a password
+                raise ValueError("POSTGRES_URL is not a URL such as postgresql://user@host:5432/database") from None
+        return value
+
+    @model_validator(mode="after")
+    def _sizes(self) -> "Settings":
+        for name, value in self:
+            largest = LONGEST_S if name.endswith("_s") else LARGEST
+            if isinstance(value, int | float) and value > largest:  # beyond, sums of times and the stores' integers overflow
+                raise ValueError(f"{name.upper()} ({value}) must be at most {largest}")
+        return self
+
     @model_validator(mode="after")
     def _pairs(self) -> "Settings":
         if self.chunk_overlap >= self.chunk_size:
@@ -306,7 +329,7 @@ def explain(error: ValidationError) -> str:
     """The first problem of a validation error as one sentence that names the setting and what it may be."""
     problem = error.errors()[0]
     location = str(problem["loc"][0]).upper().removeprefix(ENV_PREFIX) if problem["loc"] else ""
-    if location not in SETTINGS:
+    if location not in SETTINGS or problem["type"] == "value_error":
         return problem["msg"].removeprefix("Value error, ")
     return f"{location} cannot be {problem['input']!r}; allowed: {SETTINGS[location].allowed}"
 

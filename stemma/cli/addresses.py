@@ -26,7 +26,7 @@ def service_problem(settings: Settings) -> str | None:
     try:
         response = httpx.get(f"{service_address(settings)}/api/health/ready", timeout=5, trust_env=False)
         return None if response.is_success else response.json()["reason"]
-    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:  # nobody there, or another program
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:  # nobody there, or another program
         return f"it does not answer ({type(error).__name__})"
 
 

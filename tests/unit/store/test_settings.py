@@ -52,6 +52,9 @@ def test_the_new_name_wins_over_the_old_switch(monkeypatch):
         ("SERVICE_PORT", "70000", "SERVICE_PORT cannot be '70000'; allowed: whole number >= 1, <= 65535"),
         ("CHUNK_OVERLAP", "800", r"CHUNK_OVERLAP \(800\) must be smaller than CHUNK_SIZE \(800\)"),
         ("SEMANTIC_WEIGHT", "0.7", r"SEMANTIC_WEIGHT \(0\.7\) and BM25_WEIGHT \(0\.5\) must sum to 1"),
+        ("RECONCILE_INTERVAL_S", "1000000000000", r"RECONCILE_INTERVAL_S \(1000000000000\) must be at most 315360000"),
+        ("PARSE_MEMORY_BYTES", "9" * 21, r"PARSE_MEMORY_BYTES \(9+\) must be at most 1000000000000000"),
+        ("PARSE_TIMEOUT_S", "inf", "PARSE_TIMEOUT_S cannot be 'inf'; allowed: number > 0"),
         ("QUERY_TIMEOUT_S", "60", r"QUERY_TIMEOUT_S \(60\.0\) must be below RETIRE_AFTER_S \(60\.0\)"),
     ],
 )
@@ -59,6 +62,14 @@ def test_a_wrong_variable_is_refused_with_its_name_and_what_it_may_be(monkeypatc
     monkeypatch.setenv(f"STEMMA_{name}", value)
     with pytest.raises(InvalidEnvironment, match=message.replace("|", r"\|")):
         load_settings()
+
+
+@pytest.mark.parametrize("value", ["nonsense", "mysql://u:secret@h/x", "host=h password=secret", "postgresql://u:secret@[h/x"])
+def test_a_wrong_database_url_is_refused_without_showing_it(monkeypatch, value):
+    monkeypatch.setenv("STEMMA_POSTGRES_URL", value)
+    with pytest.raises(InvalidEnvironment, match="POSTGRES_URL is not a URL such as") as refused:
+        load_settings()
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["POSTGRES_URL", "HOME", "SERVICE_PORT", "LLM_URL"])
