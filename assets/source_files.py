@@ -5,6 +5,7 @@ import dagster as dg
 from assets.partitions import document_partitions
 from resources.corpus import CorpusResource
 from resources.observations import SOURCE_FILES, unreported_hashes
+from stemma.library.listing import content_hashes
 
 
 @dg.observable_source_asset(
@@ -16,5 +17,5 @@ from resources.observations import SOURCE_FILES, unreported_hashes
 def source_files(context: dg.OpExecutionContext, corpus: CorpusResource) -> dg.DataVersionsByPartition:
     """Report the hashes that runs have taken and Dagster has not seen; runs do the same for what they read."""
     with corpus.installation.pool.connection() as connection:
-        hashes = dict(connection.execute("SELECT partition_key, content_hash FROM sources WHERE content_hash IS NOT NULL").fetchall())
+        hashes = content_hashes(connection)
     return dg.DataVersionsByPartition(unreported_hashes(context.instance, hashes))

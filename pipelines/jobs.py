@@ -7,10 +7,11 @@ import dagster as dg
 from resources.corpus import CorpusResource
 from stemma.library.paths import source_path_of
 from stemma.library.reconcile import request_ingest
+from stemma.stages.run import SHOWN
 
 ingest_batch = dg.define_asset_job(
     "ingest_batch",
-    selection=dg.AssetSelection.assets("documents", "chunks", "contextualized_chunks", "embeddings", "bm25_index", "corpus"),
+    selection=dg.AssetSelection.assets(*SHOWN),
     description="Take one batch of documents from their files to what readers see. Started by the sensor `reconcile`; "
     "started here by hand, it takes the partition or range that you choose.",
     executor_def=dg.in_process_executor,

@@ -27,12 +27,12 @@ from dagster._core.events import (
 from dagster._core.storage.tags import EXTERNALLY_MANAGED_ASSETS_TAG
 
 from stemma.errors import DocumentError
-from stemma.library.claims import finish_unpublished
-from stemma.stages.run import Run, StageOutcome, now
+from stemma.library.claims import failed_partitions, finish_unpublished, run_partitions
+from stemma.stages.run import SHOWN, Fact, Run, StageOutcome, now
 
 UNKNOWN_VERSION = "INITIAL"
 MARKDOWN = ("preview",)
-CHAIN = ("documents", "chunks", "contextualized_chunks", "embeddings", "bm25_index", "corpus")
+CHAIN: tuple[str, ...] = tuple(SHOWN)
 
 Pointers = Mapping[str | None, tuple[int, str]]
 """Partition (None: unpartitioned) -> (id of the latest event, data version)."""
@@ -47,10 +47,11 @@ class Recorder:
         cast("dict[str, str]", context.run.tags)[EXTERNALLY_MANAGED_ASSETS_TAG] = "true"
         graph = context.op_execution_context.job_def.asset_layer.asset_graph
         self._asset = graph.get(context.asset_key)
-        partitions = run_partitions(run)
+        with run.pool.connection() as connection:
+            partitions = run_partitions(connection, run.run_id)
+            self._failed_before = failed_partitions(connection, run.run_id)
         self._inputs = {key: _latest(context.instance, key, partitions, graph.get(key)) for key in self._asset.parent_keys}
         self._planned = _planned(context)
-        self._failed_before = failed_partitions(run)
 
     def record(self, outcome: StageOutcome) -> None:
         """Report what the stage made and what it refused. In the last step of a run with failures, fail the run: only then does the UI show them."""
@@ -116,31 +117,13 @@ class Recorder:
             return
         with self._run.pool.connection() as connection:
             finish_unpublished(connection, self._run.run_id, now=now())
-        if failed := failed_partitions(self._run):
+            failed = failed_partitions(connection, self._run.run_id)
+        if failed:
             raise dg.Failure(
                 f"{len(failed)} documents failed; everything else of the batch is done. Their checks say why.",
-                metadata={"failed": len(failed), "first": ", ".join(sorted(failed)[:10])},
+                metadata={"failed": len(failed), "first": ", ".join(failed[:10])},
                 allow_retries=False,
             )
-
-
-def run_partitions(run: Run) -> list[str]:
-    """The partition keys of everything that the run ever held."""
-    with run.pool.connection() as connection:
-        rows = connection.execute(
-            "SELECT s.partition_key FROM attempts AS a JOIN sources AS s USING (source_id) WHERE a.run_id = %s ORDER BY 1", [run.run_id]
-        ).fetchall()
-    return [key for (key,) in rows]
-
-
-def failed_partitions(run: Run) -> set[str]:
-    """The partition keys of what failed in this run so far."""
-    with run.pool.connection() as connection:
-        rows = connection.execute(
-            "SELECT s.partition_key FROM attempts AS a JOIN sources AS s USING (source_id) WHERE a.run_id = %s AND a.state = 'failed'",
-            [run.run_id],
-        ).fetchall()
-    return {key for (key,) in rows}
 
 
 def _latest(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: list[str], asset: Any) -> Pointers:
@@ -175,5 +158,5 @@ def _pool_connections(instance: dg.DagsterInstance) -> None:
         storage._stemma_pooled = True  # type: ignore[attr-defined]
 
 
-def _metadata(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _metadata(facts: Mapping[str, Fact]) -> dict[str, Any]:
     return {name: dg.MetadataValue.md(f"```text\n{value}\n```") if name in MARKDOWN else value for name, value in facts.items()}

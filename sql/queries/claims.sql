@@ -144,6 +144,13 @@ SELECT batch_id, run_id, min(started_at) AS bound_at
  GROUP BY batch_id, run_id
  ORDER BY bound_at, batch_id;
 
+-- name: run_partitions
+-- Everything that the run ever held, with the state of its attempt; by partition key.
+SELECT s.partition_key, a.state
+  FROM attempts AS a JOIN sources AS s USING (source_id)
+ WHERE a.run_id = %(run_id)s
+ ORDER BY s.partition_key;
+
 -- name: interrupt_run
 -- Of a dead run: these of its publications are abandoned and the claims closed; they wait a little longer after each interruption in a row.
 WITH closed AS (

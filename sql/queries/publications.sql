@@ -10,7 +10,7 @@ SELECT epoch, active_embedding_index, active_sparse_index FROM corpus_state FOR 
 -- Everything that the conditions of publishing ask, read under the locks.
 SELECT a.attempt_id IS NOT NULL AS attempt_open,
        s.deletion_intent IS NULL AND s.presence <> 'missing' AS claimable,
-       s.source_path, s.last_publication_id, s.workspace_id,
+       s.source_path, s.last_publication_id,
        live.publication_id AS live_publication_id, d.doc_id AS live_doc_id, d.output_hash AS live_output_hash,
        EXISTS (SELECT FROM documents AS other WHERE other.doc_id = %(doc_id)s AND other.source_id <> s.source_id) AS doc_id_taken,
        EXISTS (SELECT FROM sparse_coverage AS c
@@ -40,6 +40,9 @@ SELECT %(publication_id)s, %(doc_id)s, s.source_id, s.workspace_id, s.source_pat
        %(extraction)s, %(used_ocr)s, %(ocr_pages)s, %(warning_code)s, %(n_chars)s, %(n_pages)s, %(n_chunks)s, %(parsing)s, %(chunking)s,
        %(contextualizing)s, %(document_output_hash)s, %(output_hash)s, %(run_id)s, s.file_created_at, s.file_modified_at, %(now)s
   FROM sources AS s WHERE s.source_id = %(source_id)s;
+
+-- name: insert_asset
+INSERT INTO document_assets (publication_id, asset_index, kind, page, char_start, char_end, caption) VALUES (%s, %s, %s, %s, %s, %s, %s);
 
 -- name: supersede
 -- The version that was live goes in the same transaction, with its chunks and vectors; its keyword entries are retired later.
@@ -78,11 +81,23 @@ ON CONFLICT (source_id, stage) DO UPDATE
 -- name: abandon_publication
 UPDATE publications SET state = 'abandoned', superseded_at = %(now)s WHERE publication_id = %(publication_id)s AND state = 'pending';
 
--- name: publications_to_retire
--- Superseded and abandoned publications whose keyword entries no query can still be reading.
-SELECT publication_id FROM publications
- WHERE state IN ('superseded', 'abandoned') AND superseded_at <= %(before)s
- ORDER BY superseded_at, publication_id LIMIT %(limit)s;
+-- name: add_vectors
+-- A vector from the cache for every chunk whose string has one.
+INSERT INTO {vectors} (publication_id, chunk_index, embedding)
+SELECT c.publication_id, c.chunk_index, e.embedding
+  FROM chunks AS c
+  JOIN embedding_cache AS e
+    ON e.spec_hash = %(spec_hash)s AND e.input_hash = encode(sha256(convert_to(%(prefix)s || c.contextualized_content, 'UTF8')), 'hex')
+ WHERE c.publication_id = %(publication_id)s
+    ON CONFLICT (publication_id, chunk_index) DO UPDATE SET embedding = excluded.embedding;
 
--- name: mark_retired
-UPDATE publications SET state = 'retired' WHERE publication_id = ANY(%(publication_ids)s) AND state IN ('superseded', 'abandoned');
+-- name: live_publications
+-- What is live of the sources.
+SELECT source_id::text, publication_id, output_hash, first_original_index
+  FROM publications WHERE state = 'live' AND source_id = ANY(%(source_ids)s::uuid[]);
+
+-- name: keep_original_indexes
+-- The blocks of numbers that were reserved for publications which are being made.
+UPDATE publications AS p SET first_original_index = t.first
+  FROM unnest(%(publication_ids)s::bigint[], %(firsts)s::bigint[]) AS t (publication_id, first)
+ WHERE p.publication_id = t.publication_id AND p.state = 'pending';

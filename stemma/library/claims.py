@@ -209,6 +209,16 @@ def finish_unpublished(connection: Connection, run_id: str, *, now: datetime) ->
     connection.execute(load_queries("claims")["release_attempts"], parameters)
 
 
+def run_partitions(connection: Connection, run_id: str) -> list[str]:
+    """The partition keys of everything that the run ever held, sorted."""
+    return [key for key, _ in connection.execute(load_queries("claims")["run_partitions"], {"run_id": run_id})]
+
+
+def failed_partitions(connection: Connection, run_id: str) -> list[str]:
+    """The partition keys of what failed in this run so far, sorted."""
+    return [key for key, state in connection.execute(load_queries("claims")["run_partitions"], {"run_id": run_id}) if state == "failed"]
+
+
 def interrupt_run(connection: Connection, run_id: str, settings: Settings, *, now: datetime) -> int:
     """Close what a dead run held and return the number of sources; they become claimable again after a wait.
 

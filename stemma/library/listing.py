@@ -95,6 +95,11 @@ def count_by_status(connection: Connection) -> dict[str, int]:
     return dict(connection.execute(load_queries("library")["count_by_status"]).fetchall())
 
 
+def content_hashes(connection: Connection) -> dict[str, str]:
+    """Partition key -> sha256 (hex) of the bytes as hashed last, of every source that was hashed."""
+    return dict(connection.execute("SELECT partition_key, content_hash FROM sources WHERE content_hash IS NOT NULL").fetchall())
+
+
 def source_of(connection: Connection, document: str) -> SourceRow:
     """The source that a source_id or the doc_id of a live document stands for.
 

@@ -123,11 +123,6 @@ def document_id(source_path: str, content_hash: str) -> str:
     return sha256(f"{source_path}:{content_hash}".encode()).hexdigest()[:16]
 
 
-def chunk_id(doc_id: str, chunk_index: int) -> str:
-    """The address of a chunk of one version of a document."""
-    return f"{doc_id}::{chunk_index}"
-
-
 @dataclass(frozen=True)
 class FolderName:
     """One level of the folder tree under a workspace."""

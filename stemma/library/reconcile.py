@@ -16,7 +16,7 @@ from stemma.settings import Fingerprints, Settings
 from stemma.store.app_settings import read_note, write_note
 from stemma.store.locks import batch_lock_key, release_session_lock, try_session_lock
 from stemma.store.postgres import Connection, Pool, autocommitted
-from stemma.store.publications import mark_retired, publications_to_retire
+from stemma.store.sparse_coverage import mark_retired, publications_to_retire
 
 MAX_OPEN_BATCHES = 3
 """Batches claimed at once: one that runs and two that wait, so that the queue never runs dry and little is claimed early."""

@@ -126,7 +126,7 @@ def _prune(
     for _, workspace, lives in due:
         emptied[workspace] += not lives
     notices = tuple(
-        f"All {n} files of the workspace {workspace} are missing; they stay searchable until `stemma prune --confirm` decides."
+        f"All {n} files of the workspace {workspace} are missing, as when a disk is away: they stay searchable."
         for workspace, n in sorted(emptied.items()) if n
     )  # fmt: skip
     return tuple(mark_deleting(connection, [source_id for source_id, _, lives in due if lives], "vanished", now=now)), notices

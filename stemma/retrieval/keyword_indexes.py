@@ -30,7 +30,7 @@ class OpenKeywordIndexes:
             if active.name not in self._open:
                 if active.backend != "tantivy":
                     raise UnknownBackend(f"the active keyword index is one of {active.backend}")
-                self._open[active.name] = TantivyIndex(self._home / "bm25" / active.name, exclusive=nullcontext)
+                self._open[active.name] = TantivyIndex(active.folder(self._home), exclusive=nullcontext)
             return self._open[active.name]
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """BM25 index: keyword entries of each publication, written before it goes live and never over a live one."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,10 +8,12 @@ import polars as pl
 
 from stemma.lexical.index import ENTRY_SCHEMA, LexicalIndex
 from stemma.library.claims import OpenSource, open_source_rows
-from stemma.library.paths import chunk_id, document_id, folders_of
+from stemma.library.paths import document_id, folders_of
 from stemma.stages.run import Run, StageOutcome, Version, now, partition_of, record
 from stemma.stages.situated import Situated, situated_chunks
-from stemma.store.publications import reserve_original_indexes
+from stemma.store.chunk_record import chunk_id
+from stemma.store.publications import live_publications, reserve_original_indexes
+from stemma.store.sparse_coverage import covered_publications, record_coverage
 from stemma.store.sparse_indexes import SparseIndex, ensure_sparse_index, open_sparse_indexes
 from stemma.store.stage_results import result_key
 
@@ -41,18 +44,10 @@ def index_chunks(run: Run, sources: pl.DataFrame, *, index_of: Callable[[SparseI
         uncovered = _uncovered(run, index, targets)
         frames = [entries_of[source_id] for source_id in uncovered]
         if any(not frame.is_empty() for frame in frames):
-            engine = index_of(index)
-            engine.add(pl.concat(frames))
-            engine.close()
+            with contextlib.closing(index_of(index)) as engine:
+                engine.add(pl.concat(frames))
         with run.pool.connection() as connection:
-            connection.execute(
-                """
-                INSERT INTO sparse_coverage (publication_id, sparse_index_id, n_entries)
-                SELECT c.publication_id, %s, c.n_entries FROM unnest(%s::bigint[], %s::integer[]) AS c (publication_id, n_entries)
-                ON CONFLICT DO NOTHING
-                """,
-                [index.sparse_index_id, [targets[i].publication_id for i in uncovered], [entries_of[i].height for i in uncovered]],
-            )
+            record_coverage(connection, index, {targets[i].publication_id: entries_of[i].height for i in uncovered}, now=now())
         for source_id in uncovered:
             written[source_id] += entries_of[source_id].height
     rows = {i: (situated.contexts[i].output_hash, result_key(situated.output_hash(held_sources[i])), "") for i in targets}
@@ -70,42 +65,19 @@ def _targets(run: Run, sources: pl.DataFrame, situated: Situated) -> dict[str, _
     ids = list(situated.frames)
     held_sources = {source.source_id: source for source in open_source_rows(sources)}
     with run.pool.connection() as connection:
-        live = {
-            source_id: (output_hash, _Target(publication_id, first))
-            for source_id, output_hash, publication_id, first in connection.execute(
-                """
-                SELECT source_id::text, output_hash, publication_id, first_original_index
-                  FROM publications WHERE state = 'live' AND source_id = ANY(%s::uuid[])
-                """,
-                [ids],
-            ).fetchall()
-        }
-        targets = {i: live[i][1] for i in ids if i in live and live[i][0] == situated.output_hash(held_sources[i])}
-        new = [i for i in ids if i not in targets]
-        next_index = reserve_original_indexes(connection, sum(situated.frames[i].height for i in new))
-        for i in new:
-            targets[i] = _Target(held_sources[i].publication_id, next_index)
-            next_index += situated.frames[i].height
-        connection.execute(
-            """
-            UPDATE publications AS p SET first_original_index = t.first
-              FROM unnest(%s::bigint[], %s::bigint[]) AS t (publication_id, first)
-             WHERE p.publication_id = t.publication_id AND p.state = 'pending'
-            """,
-            [[targets[i].publication_id for i in new], [targets[i].first_original_index for i in new]],
-        )
-    return {i: targets[i] for i in ids}
+        live = live_publications(connection, ids)
+        unchanged = {i for i in ids if i in live and live[i].output_hash == situated.output_hash(held_sources[i])}
+        pending = {i: held_sources[i].publication_id for i in ids if i not in unchanged}
+        firsts = reserve_original_indexes(connection, {pending[i]: situated.frames[i].height for i in pending})
+    return {
+        i: _Target(pending[i], firsts[pending[i]]) if i in pending else _Target(live[i].publication_id, live[i].first_original_index)
+        for i in ids
+    }
 
 
 def _uncovered(run: Run, index: SparseIndex, targets: dict[str, _Target]) -> list[str]:
     with run.pool.connection() as connection:
-        covered = {
-            publication_id
-            for (publication_id,) in connection.execute(
-                "SELECT publication_id FROM sparse_coverage WHERE sparse_index_id = %s AND publication_id = ANY(%s)",
-                [index.sparse_index_id, [target.publication_id for target in targets.values()]],
-            ).fetchall()
-        }
+        covered = covered_publications(connection, index, {target.publication_id for target in targets.values()})
     return [source_id for source_id, target in targets.items() if target.publication_id not in covered]
 
 

@@ -17,10 +17,22 @@ from stemma.embedding.sentence_transformers_embedder import UnsoundVector
 from stemma.errors import DocumentError, EmbeddingMissing, InvalidChunks
 from stemma.library import claims
 from stemma.parsing.document import ParsedDocument
-from stemma.stages.run import Run, StageOutcome, Version, count_calls, handed_over, now, partition_of, record, redo_without_input
+from stemma.stages.run import (
+    Run,
+    StageOutcome,
+    Version,
+    count_calls,
+    found_before,
+    handed_over,
+    keyed,
+    now,
+    partition_of,
+    record,
+    redo_without_input,
+)
 from stemma.stages.sentence_vectors import CachedEmbed
 from stemma.store.lake import MissingObject
-from stemma.store.stage_results import StageResult, find_results, read_results, result_key, store_results
+from stemma.store.stage_results import StageResult, read_results, result_key, store_results
 
 CHUNK_FRAME = pl.Schema({"key": pl.String, **CHUNK_SCHEMA})
 
@@ -37,8 +49,7 @@ def chunk_documents(run: Run, sources: pl.DataFrame, *, embedder_of: Callable[[E
         documents = handed_over(run, connection, sources, "documents")
         redo_without_input(run, connection, [i for i in sources["source_id"] if i not in documents], "documents")
         keys = {source_id: result_key(document.output_hash, run.wanted.chunking) for source_id, document in documents.items()}
-        forced = {keys[i] for i, wanted in sources.select("source_id", "wanted_stage").iter_rows() if wanted == "chunks" and i in keys}
-        found = find_results(connection, run.lake, "chunks", [key for key in keys.values() if key not in forced], now=now())
+        found = found_before(run, connection, sources, "chunks", keys)
     work = {keys[source_id]: document for source_id, document in documents.items() if keys[source_id] not in found}
     try:
         chunked = _chunk(run, work, embedder_of)
@@ -53,10 +64,7 @@ def chunk_documents(run: Run, sources: pl.DataFrame, *, embedder_of: Callable[[E
     frames = chunked.frames
     counts = {key: frame.height for key, frame in frames.items()}
     first_of = {key: i for i, key in reversed(keys.items())}  # sentences that several documents share are counted for the first
-    stored = pl.concat(
-        [frame.with_columns(pl.lit(key).alias("key")).select("key", pl.exclude("key")) for key, frame in frames.items()]
-        or [CHUNK_FRAME.to_frame()]
-    )
+    stored = keyed(frames, CHUNK_FRAME)
     with run.pool.connection() as connection:
         outputs = {key: chunks_hash(frame) for key, frame in frames.items()}
         results = found | store_results(connection, run.lake, "chunks", stored, outputs, fingerprint=run.wanted.chunking, now=now())

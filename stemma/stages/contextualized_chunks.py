@@ -7,9 +7,9 @@ import polars as pl
 
 from stemma.chunking.frame import CHUNK_SCHEMA, CONTEXT_SCHEMA
 from stemma.context.contextualize import contextualize
-from stemma.stages.run import Run, StageOutcome, Version, handed_over, now, partition_of, record, redo_without_input
+from stemma.stages.run import Run, StageOutcome, Version, found_before, handed_over, keyed, now, partition_of, record, redo_without_input
 from stemma.store.lake import MissingObject
-from stemma.store.stage_results import StageResult, find_results, read_results, result_key, store_results
+from stemma.store.stage_results import StageResult, read_results, result_key, store_results
 
 CONTEXT_FRAME = pl.Schema({"key": pl.String, **CONTEXT_SCHEMA})
 
@@ -27,25 +27,15 @@ def contextualize_chunks(run: Run, sources: pl.DataFrame) -> StageOutcome:
     try:
         titles = _titles(run, [documents[i] for i in ready])
         keys = {i: result_key(chunks[i].output_hash, titles[documents[i].key] or "", run.wanted.contextualizing) for i in ready}
-        forced = {
-            keys[i]
-            for i, wanted in sources.select("source_id", "wanted_stage").iter_rows()
-            if wanted == "contextualized_chunks" and i in keys
-        }
         with run.pool.connection() as connection:
-            found = find_results(
-                connection, run.lake, "contextualized_chunks", [key for key in keys.values() if key not in forced], now=now()
-            )
+            found = found_before(run, connection, sources, "contextualized_chunks", keys)
         work = {keys[i]: (chunks[i], titles[documents[i].key]) for i in ready if keys[i] not in found}
         frames = _situate(run, work)
     except MissingObject:
         with run.pool.connection() as connection:
             redo_without_input(run, connection, ready, "documents")
         return StageOutcome({}, {})
-    stored = pl.concat(
-        [frame.with_columns(pl.lit(key).alias("key")).select("key", pl.exclude("key")) for key, frame in frames.items()]
-        or [CONTEXT_FRAME.to_frame()]
-    )
+    stored = keyed(frames, CONTEXT_FRAME)
     with run.pool.connection() as connection:
         outputs = {key: contexts_hash(work[key][0].output_hash, frame) for key, frame in frames.items()}
         fingerprint = run.wanted.contextualizing

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
 
 import polars as pl
 import structlog
@@ -12,9 +12,10 @@ from stemma.library import claims
 from stemma.library.claims import OpenSource, open_source_rows
 from stemma.library.paths import document_id
 from stemma.parsing.document import ParsedDocument
-from stemma.stages.run import Run, StageOutcome, Version, now, partition_of
+from stemma.stages.run import Fact, Run, StageOutcome, Version, now, partition_of, redo_without_input
 from stemma.stages.situated import Situated, situated_chunks
 from stemma.store.embedding_indexes import EmbeddingIndex, open_embedding_indexes
+from stemma.store.lake import MissingObject
 from stemma.store.postgres import StoreBusy, explained
 from stemma.store.publications import FinishedDocument, Recipe, publish_document
 from stemma.store.stage_results import read_results
@@ -25,7 +26,12 @@ log = structlog.get_logger()
 def publish_documents(run: Run, sources: pl.DataFrame) -> StageOutcome:
     """Publish every document of the batch that is still wanted, each in a transaction of its own."""
     situated = situated_chunks(run, sources)
-    documents = _documents(run, situated)
+    try:
+        documents = _documents(run, situated)
+    except MissingObject:
+        with run.pool.connection() as connection:
+            redo_without_input(run, connection, list(situated.documents), "documents")
+        return StageOutcome({}, {})
     recipe = Recipe(run.run_id, run.epoch, run.settings, run.wanted)
     with run.pool.connection() as connection:
         indexes = open_embedding_indexes(connection)
@@ -68,6 +74,8 @@ def _documents(run: Run, situated: Situated) -> dict[str, ParsedDocument]:
         return {}
     rows = read_results(run.lake, {result.key: result for result in situated.documents.values()}.values(), ["document"])
     text_of = dict(rows.unique("key").select("key", "document").iter_rows())
+    if lost := [result.object for result in situated.documents.values() if result.key not in text_of]:
+        raise MissingObject(lost[0])
     return {i: ParsedDocument.from_json(text_of[result.key]) for i, result in situated.documents.items()}
 
 
@@ -77,6 +85,7 @@ def _finished(run: Run, source: OpenSource, situated: Situated, document: Parsed
         publication_id=source.publication_id,
         source_id=source.source_id,
         source_path=source.source_path,
+        file_type=source.file_type,
         source=os.fsencode(run.settings.library / os.fsdecode(source.disk_path or b"")).decode("utf-8", "backslashreplace"),
         doc_id=document_id(source.source_path, content_hash),
         content_hash=content_hash,
@@ -90,7 +99,7 @@ def _finished(run: Run, source: OpenSource, situated: Situated, document: Parsed
     )
 
 
-def _describe(finished: FinishedDocument, decision: str) -> dict[str, Any]:
+def _describe(finished: FinishedDocument, decision: str) -> Mapping[str, Fact]:
     return {
         "decision": decision,
         "doc_id": finished.doc_id,

@@ -17,8 +17,8 @@ from stemma.parsing.document import ParsedDocument
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import HEAD_BYTES, Format, require_format
 from stemma.parsing.workers import ParseJob, ParserPool
-from stemma.stages.run import Run, StageOutcome, Version, count_calls, now, record
-from stemma.store.stage_results import StageResult, find_results, result_key, store_results
+from stemma.stages.run import Fact, Run, StageOutcome, Version, count_calls, found_before, now, record
+from stemma.store.stage_results import StageResult, result_key, store_results
 
 PREVIEW_LINES = 20
 PREVIEW_CHARS = 1_500
@@ -120,11 +120,8 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
     failures = dict(spooled.failures)
     formats: dict[str, Format] = {}
     keys: dict[str, str] = {}
-    forced: set[str] = set()
     paths: dict[str, str] = {}
-    for source_id, source_path, file_type, wanted in spooled.sources.select(
-        "source_id", "source_path", "file_type", "wanted_stage"
-    ).iter_rows():
+    for source_id, source_path, file_type in spooled.sources.select("source_id", "source_path", "file_type").iter_rows():
         paths[source_id] = source_path
         if (file := spooled.files.get(source_id)) is None:
             continue
@@ -135,10 +132,8 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
             failures[source_id] = error
             continue
         keys[source_id] = result_key(file.content_hash, formats[source_id].id, run.wanted.parsing)
-        if wanted == "documents":
-            forced.add(keys[source_id])
     with run.pool.connection() as connection:
-        found = find_results(connection, run.lake, "documents", [key for key in keys.values() if key not in forced], now=now())
+        found = found_before(run, connection, spooled.sources, "documents", keys)
     first = {key: source_id for source_id, key in reversed(keys.items()) if key not in found}  # equal work is done once
     parsed, refused = _parse_files(
         run, {source_id: (spooled.files[source_id], paths[source_id], formats[source_id]) for source_id in first.values()}
@@ -198,10 +193,10 @@ def _parse_files(
 
 def _describe(
     spooled: Spooled, ready: Mapping[str, StageResult], made: Mapping[str, tuple[ParsedDocument, float]]
-) -> dict[str, dict[str, object]]:
+) -> dict[str, dict[str, Fact]]:
     """source_id -> metadata for a person: name, size, pages, characters, parser, preview."""
     names = {source.source_id: source.source_path.rsplit("/", 1)[-1] for source in open_source_rows(spooled.sources)}
-    described: dict[str, dict[str, object]] = {}
+    described: dict[str, dict[str, Fact]] = {}
     for source_id, result in ready.items():
         file = spooled.files[source_id]
         described[source_id] = {

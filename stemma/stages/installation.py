@@ -7,7 +7,7 @@ from importlib.metadata import version
 from threading import Lock
 
 from stemma.embedding.embedder import Embedder, EmbeddingSpec
-from stemma.embedding.models import embedding_spec, open_embedder
+from stemma.embedding.models import MINILM, embedding_spec, open_embedder
 from stemma.errors import ConfigurationError
 from stemma.lexical.index import LexicalIndex
 from stemma.lexical.tantivy_index import TantivyIndex
@@ -22,7 +22,6 @@ from stemma.store.sparse_indexes import SparseIndex, open_sparse_indexes
 
 WRITER_WAIT_S = 60
 """A keyword writer waits this long for the one before it."""
-SHIPPED_MODEL = "minilm"
 
 
 class ModelNotAtHand(ConfigurationError):
@@ -59,7 +58,7 @@ class Installation:
         settings = self.settings()
         with self._embedders_lock:
             if spec.spec_hash not in self._embedders:
-                for model in (settings.embedding_model, SHIPPED_MODEL):
+                for model in (settings.embedding_model, MINILM):
                     if embedding_spec(model).spec_hash == spec.spec_hash:
                         self._embedders[spec.spec_hash] = open_embedder(model, batch_size=settings.embedding_batch_size)
                         break
@@ -69,7 +68,7 @@ class Installation:
 
     def index_of(self, index: SparseIndex) -> LexicalIndex:
         """The engine of a keyword index; the caller closes it."""
-        return TantivyIndex(self.base.home / "bm25" / index.name, exclusive=self._keyword_writer)
+        return TantivyIndex(index.folder(self.base.home), exclusive=self._keyword_writer)
 
     def remove_sparse(self, publication_ids: Sequence[int]) -> None:
         """Remove the entries of these publications from every keyword index that is active or building."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 import polars as pl
@@ -18,6 +18,8 @@ from stemma.store.postgres import Connection, Pool
 from stemma.store.stage_results import ResultStage, StageResult, find_results
 
 StageAsset = Literal["documents", "chunks", "contextualized_chunks", "embeddings", "bm25_index", "corpus"]
+
+Fact = str | int | float | bool
 
 SHOWN: dict[StageAsset, tuple[claims.StageShown, float]] = {
     "documents": ("parsing", 0.05),
@@ -56,7 +58,7 @@ class Version:
     """What a stage made of one document: the hash of its output, and what a person may want to know of it."""
 
     data_version: str
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,20 @@ def handed_over(run: Run, connection: Connection, sources: pl.DataFrame, stage: 
     ).fetchall()
     results = find_results(connection, run.lake, stage, [key for _, key in rows], now=now())
     return {source_id: results[key] for source_id, key in rows if key in results}
+
+
+def found_before(
+    run: Run, connection: Connection, sources: pl.DataFrame, stage: ResultStage, keys: Mapping[str, str]
+) -> dict[str, StageResult]:
+    """Key -> result, of source_id -> key: what was done before and still lies in the lake, without what is wished to be done again."""
+    wished = {keys[i] for i, wanted in sources.select("source_id", "wanted_stage").iter_rows() if wanted == stage and i in keys}
+    return find_results(connection, run.lake, stage, [key for key in keys.values() if key not in wished], now=now())
+
+
+def keyed(frames: Mapping[str, pl.DataFrame], schema: pl.Schema) -> pl.DataFrame:
+    """The frames below each other, the key of each as the first column; `schema` is that of the whole, where there is no frame."""
+    named = [frame.select(pl.lit(key).alias("key"), pl.all()) for key, frame in frames.items()]
+    return pl.concat(named) if named else schema.to_frame()
 
 
 def record(run: Run, connection: Connection, stage: StageAsset, fingerprint: str, rows: Mapping[str, tuple[str, str, str]]) -> set[str]:

@@ -6,6 +6,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
+def chunk_id(doc_id: str, chunk_index: int) -> str:
+    """The address of a chunk of one version of a document."""
+    return f"{doc_id}::{chunk_index}"
+
+
 class ChunkRecord(BaseModel):
     """Immutable facts of the ingest; nothing computed by a query is ever stored here."""
 

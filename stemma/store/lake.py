@@ -51,7 +51,10 @@ class Lake:
         return name
 
     def read(self, name: str, keys: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The object's rows whose `key` is one of these, in its order; all columns, or `key` and these. Raises MissingObject or LakeUnavailable."""
+        """The object's rows whose `key` is one of these, in its order; all columns, or `key` and these.
+
+        Raises MissingObject, also for a damaged object, which is removed, lest it be found again; or LakeUnavailable.
+        """
         try:
             data = (self._root / name).read_bytes()
         except FileNotFoundError:
@@ -60,8 +63,9 @@ class Lake:
             raise LakeUnavailable(f"cannot read {name}: {error.strerror or error}") from error
         try:
             frame = pl.read_parquet(io.BytesIO(data), columns=None if columns is None else ["key", *columns])
-        except pl.exceptions.PolarsError:
-            raise MissingObject(f"{name} is damaged") from None
+        except pl.exceptions.PolarsError as error:
+            (self._root / name).unlink(missing_ok=True)
+            raise MissingObject(f"{name} is damaged") from error
         return frame.filter(pl.col("key").is_in(list(keys)))
 
     def holds(self, name: str) -> bool:

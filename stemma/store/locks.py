@@ -55,11 +55,9 @@ def portions(source_ids: Sequence[uuid.UUID]) -> Iterator[list[uuid.UUID]]:
     return (list(source_ids[start : start + SOURCES_PER_TRANSACTION]) for start in range(0, len(source_ids), SOURCES_PER_TRANSACTION))
 
 
-def share_corpus(connection: Connection) -> int:
-    """Keep the active indexes and the epoch as they are until the transaction ends; returns the epoch."""
-    row = connection.execute("SELECT epoch FROM corpus_state FOR SHARE").fetchone()
-    assert row is not None, "the first migration inserts the row"
-    return row[0]
+def share_corpus(connection: Connection) -> None:
+    """Keep the active indexes and the epoch as they are until the transaction ends."""
+    connection.execute("SELECT FROM corpus_state FOR SHARE")
 
 
 def try_session_lock(connection: Connection, key: int) -> bool:

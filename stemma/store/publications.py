@@ -2,22 +2,23 @@
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from itertools import accumulate
 from typing import Any, Literal
 from uuid import UUID
 
 import polars as pl
 from psycopg import sql
-from psycopg.rows import dict_row
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from sql import load_queries
 from stemma.errors import EmbeddingMissing
 from stemma.parsing.document import ParsedDocument
 from stemma.settings import Fingerprints, Settings
-from stemma.store.chunk_record import ChunkRecord
+from stemma.store.chunk_record import ChunkRecord, chunk_id
 from stemma.store.embedding_indexes import EmbeddingIndex
 from stemma.store.locks import lock_sources
 from stemma.store.postgres import Connection
@@ -41,6 +42,8 @@ class FinishedDocument:
     source_path: str
     source: str
     """Absolute path, as provenance."""
+    file_type: str
+    """Extension in lower case without its dot; "" without one."""
     doc_id: str
     content_hash: str
     document: ParsedDocument
@@ -66,6 +69,21 @@ class FinishedDocument:
 
 
 @dataclass(frozen=True)
+class _Facts:
+    """What the conditions of publishing ask, read under the locks."""
+
+    attempt_open: bool
+    claimable: bool
+    source_path: str
+    last_publication_id: int
+    live_publication_id: int | None
+    live_doc_id: str | None
+    live_output_hash: str | None
+    doc_id_taken: bool
+    sparse_covered: bool
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How the documents of a run are made."""
 
@@ -75,12 +93,35 @@ class Recipe:
     wanted: Fingerprints
 
 
-def reserve_original_indexes(connection: Connection, n: int) -> int:
-    """The first of a block of `n` numbers that no chunk ever had; the connection must not be inside a transaction it may roll back."""
-    row = connection.execute(load_queries("publications")["reserve_original_indexes"], {"n": n}).fetchone()
-    assert row is not None
+@dataclass(frozen=True)
+class LivePublication:
+    """What is live of a source."""
+
+    source_id: str
+    publication_id: int
+    output_hash: str
+    first_original_index: int
+
+
+def live_publications(connection: Connection, source_ids: Sequence[str]) -> dict[str, LivePublication]:
+    """source_id -> what is live of it; a source without is missing here."""
+    with connection.cursor(row_factory=class_row(LivePublication)) as cursor:
+        rows = cursor.execute(load_queries("publications")["live_publications"], {"source_ids": list(source_ids)}).fetchall()
+    return {live.source_id: live for live in rows}
+
+
+def reserve_original_indexes(connection: Connection, n_chunks: Mapping[int, int]) -> dict[int, int]:
+    """publication_id -> the first of a block of numbers that no chunk ever had, given the number of chunks; kept with the publication.
+
+    The connection is not inside a transaction that may be rolled back.
+    """
+    queries = load_queries("publications")
+    row = connection.execute(queries["reserve_original_indexes"], {"n": sum(n_chunks.values())}).fetchone()
+    assert row is not None, "the first migration inserts the counter"
     connection.commit()
-    return row[0]
+    firsts = dict(zip(n_chunks, accumulate(n_chunks.values(), initial=row[0]), strict=False))
+    connection.execute(queries["keep_original_indexes"], {"publication_ids": list(firsts), "firsts": list(firsts.values())})
+    return firsts
 
 
 def publish_document(
@@ -97,43 +138,42 @@ def publish_document(
     """
     queries = load_queries("publications")
     with connection.transaction():
-        with connection.cursor(row_factory=dict_row) as cursor:
-            state = cursor.execute(queries["lock_corpus_state"]).fetchone()
-            assert state is not None
-            lock_sources(connection, [UUID(finished.source_id)])
-            parameters = _parameters(finished, recipe, now=now) | {"active_sparse_index": state["active_sparse_index"]}
+        epoch, active_index, active_sparse_index = connection.execute(queries["lock_corpus_state"]).fetchall()[0]
+        lock_sources(connection, [UUID(finished.source_id)])
+        parameters = _parameters(finished, recipe, now=now) | {"active_sparse_index": active_sparse_index}
+        with connection.cursor(row_factory=class_row(_Facts)) as cursor:
             facts = cursor.execute(queries["publication_facts"], parameters).fetchone()
-        if facts is None or not facts["attempt_open"]:
+        if facts is None or not facts.attempt_open:
             connection.execute(queries["abandon_publication"], parameters)
             return "abandoned"
-        equal = facts["live_doc_id"] == finished.doc_id and facts["live_output_hash"] == finished.output_hash
+        is_live = (facts.live_doc_id, facts.live_output_hash) == (finished.doc_id, finished.output_hash)
+        equal = facts.live_publication_id if is_live else None
         out_of_date = (
-            not facts["claimable"]
-            or facts["source_path"] != finished.source_path
-            or finished.publication_id <= facts["last_publication_id"]
-            or state["epoch"] != recipe.epoch
-            or facts["doc_id_taken"]
+            not facts.claimable
+            or facts.source_path != finished.source_path
+            or finished.publication_id <= facts.last_publication_id
+            or epoch != recipe.epoch
+            or facts.doc_id_taken
         )
-        if out_of_date or not (equal or facts["sparse_covered"] or finished.chunks.is_empty()):
+        if out_of_date or not (is_live or facts.sparse_covered or finished.chunks.is_empty()):
             _close_abandoned(connection, parameters)
             return "abandoned"
         # Attempts, publications, sources: everyone who closes attempts writes in this order.
         connection.execute(queries["close_attempt"], parameters)
-        if equal:
-            parameters["live_publication_id"] = facts["live_publication_id"]
-            connection.execute(queries["update_recipe"], parameters)
+        if equal is not None:
+            connection.execute(queries["update_recipe"], parameters | {"live_publication_id": equal})
             connection.execute(queries["abandon_publication"], parameters)
-            _add_vectors(connection, finished, indexes, state["active_embedding_index"], facts["live_publication_id"])
+            _add_vectors(connection, finished, indexes, active_index, equal)
         else:
             connection.execute(queries["supersede"], parameters)
             connection.execute(queries["insert_document"], parameters)
             _insert_assets(connection, finished)
-            _insert_chunks(connection, finished, recipe, indexes, state["active_embedding_index"], now=now)
-            _add_vectors(connection, finished, indexes, state["active_embedding_index"], finished.publication_id)
+            _insert_chunks(connection, finished, recipe, indexes, active_index, now=now)
+            _add_vectors(connection, finished, indexes, active_index, finished.publication_id)
             connection.execute(queries["go_live"], parameters)
         connection.execute(queries["record_corpus"], parameters)
         connection.execute(queries["settle_source"], parameters)
-    return "unchanged" if equal else "published"
+    return "unchanged" if is_live else "published"
 
 
 def _parameters(finished: FinishedDocument, recipe: Recipe, *, now: datetime) -> dict[str, Any]:
@@ -191,10 +231,7 @@ def _insert_assets(connection: Connection, finished: FinishedDocument) -> None:
         return
     with connection.cursor() as cursor:
         cursor.executemany(
-            """
-            INSERT INTO document_assets (publication_id, asset_index, kind, page, char_start, char_end, caption)
-            VALUES (%s, %s, %s, %s, %s, %s, %s)
-            """,
+            load_queries("publications")["insert_asset"],
             [
                 (finished.publication_id, index, asset.kind, asset.page, asset.char_start, asset.char_end, asset.caption)
                 for index, asset in enumerate(finished.document.assets)
@@ -228,12 +265,12 @@ def _chunk_record(row: dict[str, Any], finished: FinishedDocument, recipe: Recip
     settings = recipe.settings
     return ChunkRecord(
         doc_id=finished.doc_id,
-        chunk_id=f"{finished.doc_id}::{row['chunk_index']}",
+        chunk_id=chunk_id(finished.doc_id, row["chunk_index"]),
         original_index=finished.first_original_index + row["chunk_index"],
         source=finished.source,
         source_path=finished.source_path,
         file_name=finished.file_name,
-        file_type=finished.file_name.rsplit(".", 1)[-1].lower() if "." in finished.file_name.lstrip(".") else "",
+        file_type=finished.file_type,
         page=row["page_start"],
         heading_path=" > ".join(row["section_path"]) or None,
         chunk_size=settings.chunk_size,
@@ -254,18 +291,7 @@ def _add_vectors(
 ) -> None:
     for index in indexes:
         added = connection.execute(
-            sql.SQL(
-                """
-                INSERT INTO {vectors} (publication_id, chunk_index, embedding)
-                SELECT c.publication_id, c.chunk_index, e.embedding
-                  FROM chunks AS c
-                  JOIN embedding_cache AS e
-                    ON e.spec_hash = %(spec_hash)s
-                   AND e.input_hash = encode(sha256(convert_to(%(prefix)s || c.contextualized_content, 'UTF8')), 'hex')
-                 WHERE c.publication_id = %(publication_id)s
-                ON CONFLICT (publication_id, chunk_index) DO UPDATE SET embedding = excluded.embedding
-                """
-            ).format(vectors=sql.Identifier(index.vector_table)),
+            sql.SQL(load_queries("publications")["add_vectors"]).format(vectors=sql.Identifier(index.vector_table)),
             {"spec_hash": index.spec.spec_hash, "prefix": index.spec.passage_prefix, "publication_id": publication_id},
         ).rowcount
         if index.embedding_index_id == active and added < finished.chunks.height:
@@ -273,15 +299,3 @@ def _add_vectors(
             raise EmbeddingMissing(
                 finished.source_path, f"{missing} of {finished.chunks.height} chunks have no vector for {index.spec.model}"
             )
-
-
-def publications_to_retire(connection: Connection, settings: Settings, *, now: datetime, limit: int = 1_000) -> list[int]:
-    """Publications whose keyword entries may go: superseded or abandoned RETIRE_AFTER_S ago or longer."""
-    before = now - timedelta(seconds=settings.retire_after_s)
-    rows = connection.execute(load_queries("publications")["publications_to_retire"], {"before": before, "limit": limit}).fetchall()
-    return [publication_id for (publication_id,) in rows]
-
-
-def mark_retired(connection: Connection, publication_ids: Sequence[int]) -> None:
-    """Record that their keyword entries are gone."""
-    connection.execute(load_queries("publications")["mark_retired"], {"publication_ids": list(publication_ids)})

@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from sql import load_queries
@@ -22,6 +23,10 @@ class SparseIndex:
     """Of the engine's folder or index; never used before, so that what another database left behind is not taken for its own."""
     backend: Backend
     state: IndexState
+
+    def folder(self, home: Path) -> Path:
+        """Where an embedded engine keeps it."""
+        return home / "bm25" / self.name
 
 
 def ensure_sparse_index(connection: Connection, *, backend: Backend, fingerprint: str) -> SparseIndex:

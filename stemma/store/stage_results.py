@@ -8,6 +8,7 @@ from typing import Literal
 
 import polars as pl
 
+from sql import load_queries
 from stemma.store.lake import Lake
 from stemma.store.postgres import Connection
 
@@ -34,13 +35,8 @@ def result_key(*parts: str) -> str:
 
 def find_results(connection: Connection, lake: Lake, stage: ResultStage, keys: Sequence[str], *, now: datetime) -> dict[str, StageResult]:
     """Key -> result, for those of the keys that were done and whose object the lake still holds; marks them as used."""
-    rows = connection.execute(
-        """
-        UPDATE stage_results SET last_used_at = %(now)s WHERE stage = %(stage)s AND key = ANY(%(keys)s)
-        RETURNING key, output_hash, object
-        """,
-        {"stage": stage, "keys": sorted(set(keys)), "now": now},
-    ).fetchall()
+    parameters = {"stage": stage, "keys": sorted(set(keys)), "now": now}
+    rows = connection.execute(load_queries("stage_results")["find_results"], parameters).fetchall()
     present = {name for name in {name for _, _, name in rows} if lake.holds(name)}
     return {key: StageResult(key, output_hash, name) for key, output_hash, name in rows if name in present}
 
@@ -63,13 +59,7 @@ def store_results(
         return {}
     name = lake.write(stage, frame)
     connection.execute(
-        """
-        INSERT INTO stage_results (stage, key, fingerprint, output_hash, object, last_used_at)
-        SELECT %(stage)s, r.key, %(fingerprint)s, r.output_hash, %(object)s, %(now)s
-          FROM unnest(%(keys)s::text[], %(hashes)s::text[]) AS r (key, output_hash) ORDER BY r.key
-        ON CONFLICT (stage, key) DO UPDATE
-           SET output_hash = excluded.output_hash, object = excluded.object, last_used_at = excluded.last_used_at
-        """,
+        load_queries("stage_results")["store_results"],
         {"stage": stage, "keys": list(outputs), "hashes": list(outputs.values()), "fingerprint": fingerprint, "object": name, "now": now},
     )
     return {key: StageResult(key, output_hash, name) for key, output_hash in outputs.items()}

@@ -1,0 +1,20 @@
+-- name: find_results
+-- What was done before; marks it as used. Rows that another transaction is marking are left to it: nobody waits here, nobody can deadlock.
+WITH free AS (
+    SELECT key FROM stage_results
+     WHERE stage = %(stage)s AND key = ANY(%(keys)s)
+     ORDER BY key
+       FOR NO KEY UPDATE SKIP LOCKED
+), used AS (
+    UPDATE stage_results AS r SET last_used_at = %(now)s FROM free WHERE r.stage = %(stage)s AND r.key = free.key
+)
+SELECT key, output_hash, object FROM stage_results WHERE stage = %(stage)s AND key = ANY(%(keys)s) ORDER BY key;
+
+-- name: store_results
+-- The results of one object, in one order for everybody; a result that is made again replaces the one before.
+INSERT INTO stage_results (stage, key, fingerprint, output_hash, object, last_used_at)
+SELECT %(stage)s, r.key, %(fingerprint)s, r.output_hash, %(object)s, %(now)s
+  FROM unnest(%(keys)s::text[], %(hashes)s::text[]) AS r (key, output_hash)
+ ORDER BY r.key
+    ON CONFLICT (stage, key) DO UPDATE
+       SET output_hash = excluded.output_hash, object = excluded.object, last_used_at = excluded.last_used_at;
