@@ -121,7 +121,10 @@ class Service:
 
     def _warm_model(self) -> None:
         try:
-            settings = self.current_settings() if self._pool else self.settings
+            try:
+                settings = self.current_settings()
+            except Unavailable:
+                settings = self.settings  # the overrides are read with each search
             self.embedder(settings).embed_query("ready")
         except StemmaError as error:
             _log.error("model not loaded", code=error.code, reason=str(error))
