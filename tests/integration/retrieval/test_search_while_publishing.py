@@ -1,6 +1,7 @@
 """A document that is published again and again is always found whole: its old version or its new one."""
 
 from threading import Event, Thread
+from time import monotonic
 
 import pytest
 
@@ -23,8 +24,9 @@ def test_every_answer_holds_exactly_one_whole_version(corpus, ask, database_url,
     writer = Thread(target=publish)
     writer.start()
     try:
-        seen = set()
-        for _ in range(60):
+        seen, n_asked, deadline = set(), 0, monotonic() + 60
+        while n_asked < 60 or (len(seen) < 3 and monotonic() < deadline):
+            n_asked += 1
             hits = ask("needle", method=method, k=20).hits
             versions = {hit.content.split()[1] for hit in hits}
             assert len(versions) == 1, "an answer mixes versions, or lost the document"
@@ -34,4 +36,4 @@ def test_every_answer_holds_exactly_one_whole_version(corpus, ask, database_url,
     finally:
         stop.set()
         writer.join()
-    assert len(published) > 1 and len(seen) > 1
+    assert len(published) > 1 and len(seen) >= 3
