@@ -49,7 +49,7 @@ class Catalog:
         return source_id
 
     def paths(self, condition: str = "true") -> list[str]:
-        return [path for (path,) in self.rows(f"SELECT source_path FROM sources WHERE {condition} ORDER BY source_path")]  # noqa: S608
+        return [path for (path,) in self.rows(f"SELECT source_path FROM sources WHERE {condition} ORDER BY source_path")]
 
     def publish(self, path: str) -> int:
         """Hash and publish the file as one chunk, as a run does; returns the publication_id."""

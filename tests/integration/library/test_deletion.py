@@ -44,7 +44,7 @@ def pending(catalog) -> list[UUID]:
 def remains(catalog, source_id: UUID) -> list[int]:
     """Rows that the source still has in the corpus."""
     return [
-        catalog.rows(f"SELECT count(*) FROM {table} WHERE {condition}", [source_id])[0][0]  # noqa: S608
+        catalog.rows(f"SELECT count(*) FROM {table} WHERE {condition}", [source_id])[0][0]
         for table, condition in [
             ("sources", "source_id = %s"),
             ("documents", "source_id = %s"),

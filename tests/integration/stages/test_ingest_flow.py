@@ -1,7 +1,6 @@
 """From files to what readers see, stage by stage, without Dagster."""
 
 import os
-from datetime import UTC, datetime
 
 import pytest
 
@@ -11,7 +10,9 @@ NOTE = "# Tides\n\nThe tide at Brest rises seven metres.\n\n## Neap\n\nNeap tide
 
 
 def model_calls(corpus) -> tuple[int, int, int]:
-    return corpus.rows("SELECT coalesce(sum(n_parsed), 0)::int, coalesce(sum(n_contexts), 0)::int, coalesce(sum(n_embedded), 0)::int FROM attempts")[0]
+    return corpus.rows(
+        "SELECT coalesce(sum(n_parsed), 0)::int, coalesce(sum(n_contexts), 0)::int, coalesce(sum(n_embedded), 0)::int FROM attempts"
+    )[0]
 
 
 def live_paths(corpus) -> list[str]:
@@ -54,7 +55,7 @@ def test_a_rename_keeps_the_source_and_calls_no_model(corpus):
     corpus.ingest()
     before = model_calls(corpus)
     source_id = corpus.value("SELECT source_id FROM sources")
-    os.rename(corpus.settings.library / "old.md", corpus.settings.library / "new.md")
+    (corpus.settings.library / "old.md").rename(corpus.settings.library / "new.md")
     corpus.ingest()
     assert model_calls(corpus) == before
     assert corpus.rows("SELECT source_id, source_path FROM documents") == [(source_id, "new.md")]
@@ -111,7 +112,9 @@ def test_a_broken_file_fails_with_a_code_and_the_others_are_published(corpus):
     corpus.write("bad.docx", b"PK\x03\x04 this is no document")
     corpus.ingest()
     assert live_paths(corpus) == ["good.md"]
-    [(status, code, message, stage)] = corpus.rows("SELECT status, error_code, error_message, stage FROM sources WHERE source_path = 'bad.docx'")
+    [(status, code, message, stage)] = corpus.rows(
+        "SELECT status, error_code, error_message, stage FROM sources WHERE source_path = 'bad.docx'"
+    )
     assert (status, code, stage) == ("failed", "corrupt", "parsing") and message
 
 
@@ -141,7 +144,9 @@ def test_a_file_without_text_is_ready_with_a_warning_and_replaces_its_old_versio
     corpus.ingest()
     corpus.write("a.txt", content)
     corpus.ingest()
-    assert corpus.rows("SELECT s.status, s.warning_code, d.n_chunks FROM sources s JOIN documents d USING (source_id)") == [("ready", "empty", 0)]
+    assert corpus.rows("SELECT s.status, s.warning_code, d.n_chunks FROM sources s JOIN documents d USING (source_id)") == [
+        ("ready", "empty", 0)
+    ]
     assert corpus.look().batches == ()
 
 
@@ -222,7 +227,9 @@ def test_a_dead_run_is_closed_and_its_documents_are_tried_again(corpus):
     dead = corpus.open(batch.batch_id)
     corpus.runs.ended.add(dead.run_id)
     assert corpus.look().batches == ()  # it waits a little
-    assert corpus.rows("SELECT a.state, p.state FROM attempts a JOIN publications p USING (publication_id)") == [("interrupted", "abandoned")]
+    assert corpus.rows("SELECT a.state, p.state FROM attempts a JOIN publications p USING (publication_id)") == [
+        ("interrupted", "abandoned")
+    ]
     corpus.rows("UPDATE sources SET retry_at = now() - interval '1 s' RETURNING 1")
     corpus.ingest()
     assert live_paths(corpus) == ["a.txt"]
@@ -268,7 +275,10 @@ def test_swapped_contents_are_found_under_the_right_names(corpus):
     corpus.write("x.txt", "All about yurts.")
     corpus.write("y.txt", "All about xylophones.")
     corpus.ingest()
-    assert corpus.rows("SELECT source_path, text FROM documents ORDER BY 1") == [("x.txt", "All about yurts."), ("y.txt", "All about xylophones.")]
+    assert corpus.rows("SELECT source_path, text FROM documents ORDER BY 1") == [
+        ("x.txt", "All about yurts."),
+        ("y.txt", "All about xylophones."),
+    ]
 
 
 def test_superseded_entries_leave_the_keyword_index_after_the_retire_time(corpus):
