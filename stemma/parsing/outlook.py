@@ -31,14 +31,14 @@ def parse_msg(source: Source) -> Draft:
         "Date": message.sent_date.isoformat(sep=" ") if message.sent_date else sent_headers.get("date", ""),
         "Subject": clean_line(message.subject or ""),
     }
+    body, html = (message.body or "").rstrip("\0"), (message.html_body or "").rstrip("\0")
+    if "\0" in body or "\0" in html:
+        raise source.corrupt("its body is made of other parts of the file")
     attachments = [clean_line(attachment.file_name or "unnamed") for attachment in message.attachments]
     builder = DraftBuilder(source)
     add_headers(builder, headers, attachments)
-    if message.body and message.body.strip():
-        add_body(builder, message.body, markup=False)
-    elif message.html_body:
-        add_body(builder, message.html_body, markup=True)
-    body_unread = not message.body and not message.html_body and message.properties.binary_prop_value(_PID_RTF_COMPRESSED)
+    add_body(builder, body if body.strip() else html, markup=not body.strip())
+    body_unread = not body and not html and message.properties.binary_prop_value(_PID_RTF_COMPRESSED)
     return builder.finish(
         title=stated_title(headers["Subject"]),
         metadata={

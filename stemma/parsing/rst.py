@@ -1,6 +1,7 @@
 """reStructuredText: the source with its headings bare and its tables as Markdown; directives are not executed, nothing is included."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from stemma.parsing.cleaning import stated_title
@@ -39,6 +40,9 @@ class _Reader:
         self._lines = lines
         self._at = 0
         self._in_list = False
+        # Where simple tables may end: below a border that a blank line or the end of the file follows.
+        blank = [i for i in range(1, len(lines) + 1) if i == len(lines) or not lines[i].strip()]
+        self._table_ends = [i for i in blank if _SIMPLE.match(lines[i - 1])]
         self._styles: list[str] = []  # adornments in the order of first use
 
     def read(self) -> None:
@@ -129,13 +133,10 @@ class _Reader:
     def _simple_table(self) -> list[list[str]]:
         """The rows of a simple table, whose columns lie below its `===`; empty when no border closes it."""
         border = self._lines[self._at]
-        end = next(
-            (i for i in range(self._at + 1, len(self._lines)) if not self._lines[i].strip() and _SIMPLE.match(self._lines[i - 1])), None
-        )
-        if end is None:
-            end = len(self._lines) if _SIMPLE.match(self._lines[-1]) and self._at < len(self._lines) - 1 else None
-        if end is None or end < self._at + 3:
+        following = bisect_left(self._table_ends, self._at + 3)
+        if following == len(self._table_ends):
             return []
+        end = self._table_ends[following]
         starts = [match.start() for match in re.finditer(r"=+", border)]
         rows: list[list[str]] = []
         for line in self._lines[self._at + 1 : end]:

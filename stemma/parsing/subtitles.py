@@ -3,6 +3,7 @@
 import html
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 
 from stemma.parsing.cleaning import clean_line
 from stemma.parsing.draft import Draft, DraftBuilder, Source
@@ -10,6 +11,8 @@ from stemma.parsing.plain import encoding_metadata, read_text
 
 PAUSE_S = 3.0  # of silence, after which another paragraph begins
 PARAGRAPH_CHARS = 600  # after which one begins at the next end of a sentence
+MAX_PARAGRAPH_CHARS = 3_000  # after which one begins in any case: recognised speech may have no sentences
+MAX_CUE_LINES = 100
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{2})[.,](\d{1,3})"
 _TIMING = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
@@ -59,7 +62,8 @@ def parse_subtitles(source: Source) -> Draft:
 
 
 def _begins_paragraph(words: list[str], before: _Cue, cue: _Cue) -> bool:
-    long = sum(map(len, words)) > PARAGRAPH_CHARS and words[-1].endswith(_ENDS)
+    n_chars = sum(map(len, words))
+    long = n_chars > MAX_PARAGRAPH_CHARS or (n_chars > PARAGRAPH_CHARS and words[-1].endswith(_ENDS))
     return cue.speaker != before.speaker or cue.start_s - before.end_s > PAUSE_S or long
 
 
@@ -70,11 +74,7 @@ def _cues(text: str) -> list[_Cue]:
         timing = _TIMING.match(line)
         if timing is None:
             continue
-        shown: list[str] = []
-        for below in lines[i + 1 :]:
-            if not below.strip() or _TIMING.match(below):
-                break
-            shown.append(below)
+        shown = list(takewhile(lambda below: below.strip() and not _TIMING.match(below), lines[i + 1 : i + 1 + MAX_CUE_LINES]))
         if i + 1 + len(shown) < len(lines) and _TIMING.match(lines[i + 1 + len(shown)]) and shown and shown[-1].strip().isdigit():
             shown.pop()  # the number of the next cue, where no blank line divides them
         voice = _VOICE.search(" ".join(shown))

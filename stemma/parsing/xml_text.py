@@ -90,6 +90,7 @@ def _add(builder: DraftBuilder, root: Element) -> Iterator[str]:
     """Append the text of the tree. Yields the headings."""
     walk = etree.iterwalk(root, events=("start",))
     last_parent: Element | None = None
+    titled: dict[Element, bool] = {}  # whether an element has a heading; rows without one are looked through once
     for _, element in walk:
         name = local_name(element)
         if name in _HIDDEN:
@@ -101,7 +102,7 @@ def _add(builder: DraftBuilder, root: Element) -> Iterator[str]:
         line = clean_line("".join(element.itertext()))
         parent = element.getparent()
         if name in _HEADINGS and len(line) <= 300:
-            builder.add(line, "heading", level=_level(element))
+            builder.add(line, "heading", level=_level(element, titled))
             yield line
             last_parent = None
         elif len(element) or name.lower() in _PROSE or name in _HEADINGS:
@@ -116,7 +117,11 @@ def _has_own_text(element: Element) -> bool:
     return bool((element.text or "").strip()) or any((inner.tail or "").strip() for inner in element)
 
 
-def _level(element: Element) -> int:
-    """How many elements around a heading have one of their own, its parent's included; at most 6."""
-    around = element.iterancestors()
-    return min(6, max(1, sum(any(local_name(child) in _HEADINGS for child in ancestor) for ancestor in around)))
+def _level(element: Element, titled: dict[Element, bool]) -> int:
+    """How many elements around a heading have one of their own, its parent included; at most 6."""
+    level = 0
+    for ancestor in element.iterancestors():
+        if ancestor not in titled:
+            titled[ancestor] = any(local_name(child) in _HEADINGS for child in ancestor)
+        level += titled[ancestor]
+    return min(6, max(1, level))

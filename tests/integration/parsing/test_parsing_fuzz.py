@@ -122,8 +122,8 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
             return data[:target] + data[start : start + length] + data[target + length * chance.randrange(2) :]
 
 
-def words(text: str) -> set[str]:
-    return set(re.findall(r"[^\W\d_]{3,}", text.lower()))
+def words(text: str) -> list[str]:
+    return re.findall(r"[^\W\d_]{3,}", text.lower())
 
 
 def rubbish(document: ParsedDocument, known: set[str]) -> str | None:
@@ -133,9 +133,9 @@ def rubbish(document: ParsedDocument, known: set[str]) -> str | None:
     if senseless > max(20, 0.2 * len(visible)):
         return f"{senseless} of {len(visible)} characters mean nothing"
     found = words(document.text)
-    strange = found - known
+    strange = [word for word in found if word not in known]
     if len(found) > 20 and len(strange) > 0.5 * len(found):
-        return f"{len(strange)} of {len(found)} words are strange: {sorted(strange)[:5]}"
+        return f"{len(strange)} of {len(found)} words are strange: {strange[:5]}"
     return None
 
 
@@ -155,7 +155,7 @@ def check_damage(format_id: str, n_files: int, pool: ParserPool, shared: Path, f
     results = {job.source_path: result for job, result in pool.parse(jobs)}
     assert len(results) == len(jobs)
     sound = results.pop(f"0.{extension}")
-    known = words(sound.text if isinstance(sound, ParsedDocument) else "") | words(data.decode("utf-8", "ignore"))
+    known = {*words(sound.text if isinstance(sound, ParsedDocument) else ""), *words(data.decode("utf-8", "ignore"))}
     for name, result in results.items():
         if isinstance(result, DocumentError):
             assert result.code not in ("parse_timeout", "worker_died", "unreadable"), (folder / name, result.detail)
