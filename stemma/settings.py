@@ -220,6 +220,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _pairs(self) -> "Settings":
+        if self.library in self.own_folders:
+            raise ValueError(f"LIBRARY ({self.library}) cannot be a folder in which Stemma keeps its own files")
         if self.chunk_overlap >= self.chunk_size:
             raise ValueError(f"CHUNK_OVERLAP ({self.chunk_overlap}) must be smaller than CHUNK_SIZE ({self.chunk_size})")
         if abs(self.semantic_weight + self.bm25_weight - 1) > 1e-9:
@@ -227,6 +229,12 @@ class Settings(BaseSettings):
         if self.query_timeout_s >= self.retire_after_s:
             raise ValueError(f"QUERY_TIMEOUT_S ({self.query_timeout_s}) must be below RETIRE_AFTER_S ({self.retire_after_s})")
         return self
+
+    @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """Folders of this machine in which Stemma writes what it makes; nothing in them is a document."""
+        lake = (Path(self.lake).expanduser().absolute(),) if self.lake and "://" not in self.lake else ()
+        return (self.home, *lake)
 
     @property
     def lake_url(self) -> str:

@@ -132,7 +132,7 @@ def _walk(connection: Connection, settings: Settings, *, deadline: float, now: d
     library = settings.library
     scan_id, cursor = _current_scan(connection, library_name(library), now=now)
     try:
-        entries = walk(library, after=cursor)
+        entries = walk(library, after=cursor, own_folders=settings.own_folders)
         first = next(entries, None)  # the library itself is listed here: from now on only what lies below it can fail
     except LibraryUnavailable as error:
         return WalkOutcome(notices=(str(error),))

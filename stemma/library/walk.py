@@ -4,7 +4,8 @@ import errno
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -15,8 +16,10 @@ from stemma.library.paths import source_name, source_names
 
 EXPORTS_FOLDER = "stemma-exports"
 
-SkipReason = Literal["reserved", "hidden", "leftover", "link_inside", "link_outside", "link_to_folder", "link_broken", "special_file"]
-"""Why an entry is no document: the exports folder; a leading dot; litter of an editor or an operating system; a link to a file that
+SkipReason = Literal[
+    "reserved", "own_files", "hidden", "leftover", "link_inside", "link_outside", "link_to_folder", "link_broken", "special_file"
+]
+"""Why an entry is no document: the exports folder; a folder in which Stemma itself writes; a leading dot; litter of an editor or an operating system; a link to a file that
 has a path of its own in the library, or lies outside, or to a folder, or to nothing; a pipe, socket or device."""
 
 _LEFTOVER_NAMES = frozenset(
@@ -77,12 +80,13 @@ class _Folder:
     """By the bytes of their names, with their names as text."""
 
 
-def walk(library: Path, *, after: bytes | None = None) -> Iterator[Entry]:
+def walk(library: Path, *, after: bytes | None = None, own_folders: Iterable[Path] = ()) -> Iterator[Entry]:
     """Every entry below the library, folders before their contents, siblings by the bytes of their names.
 
     Links are never followed, so the walk ends and stays inside; what vanishes meanwhile is left out.
 
     Args:
+        own_folders: where Stemma keeps what it makes: skipped under whatever path they are met, or each look would find new files.
         after: `disk_path` of the last Found, Skipped or Entered that an earlier walk gave; this one goes on behind it.
     Raises:
         LibraryUnavailable: the library itself cannot be listed.
@@ -92,6 +96,7 @@ def walk(library: Path, *, after: bytes | None = None) -> Iterator[Entry]:
         pending = [_Folder(b"", "", _entries(root))]
     except OSError as error:
         raise LibraryUnavailable(f"The library {library} cannot be listed: {error.strerror}") from error
+    own = _identities(own_folders)
     cursor = _Cursor(after)
     while pending:
         folder = pending[-1]
@@ -107,7 +112,7 @@ def walk(library: Path, *, after: bytes | None = None) -> Iterator[Entry]:
             (b"%b/%b" % (folder.disk_path, entry.name), f"{folder.source_path}/{name}") if folder.disk_path else (entry.name, name)
         )
         try:
-            found = _classified(root, entry, disk_path, source_path)
+            found = _classified(root, entry, disk_path, source_path, own)
         except OSError as error:
             if error.errno not in _VANISHED:
                 pending.pop()
@@ -161,13 +166,29 @@ def _entries(path: bytes) -> Iterator[tuple[os.DirEntry[bytes], str]]:
     return iter([(entry, names.get(entry.name) or source_name(entry.name)) for entry in entries])
 
 
-def _classified(root: bytes, entry: os.DirEntry[bytes], disk_path: bytes, source_path: str) -> Entry | None:
+def _identities(folders: Iterable[Path]) -> frozenset[tuple[int, int]]:
+    """Those of the folders that are there."""
+    found: set[tuple[int, int]] = set()
+    for folder in folders:
+        with suppress(OSError):
+            found.add(_identity(folder.stat()))
+    return frozenset(found)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _classified(
+    root: bytes, entry: os.DirEntry[bytes], disk_path: bytes, source_path: str, own: frozenset[tuple[int, int]]
+) -> Entry | None:
     if reason := _skipped_by_name(entry.name, at_root=b"/" not in disk_path):
         return Skipped(disk_path, source_path, reason)
     if entry.is_symlink():
         return Skipped(disk_path, source_path, _link_reason(root, entry.path))
     if entry.is_dir(follow_symlinks=False):
-        return Entered(disk_path, source_path)
+        is_own = bool(own) and _identity(entry.stat(follow_symlinks=False)) in own
+        return Skipped(disk_path, source_path, "own_files") if is_own else Entered(disk_path, source_path)
     result = entry.stat(follow_symlinks=False)
     if stat.S_ISREG(result.st_mode):
         return Found(disk_path, source_path, FileStat.of(result))

@@ -239,3 +239,11 @@ def test_a_hundred_thousand_unchanged_files_are_walked_in_seconds_and_touch_no_i
     time.sleep(1.5)  # the server's counters follow within a second
     [(updated, within_page)] = catalog.rows("SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'sources'")
     assert within_page == updated > 0
+
+
+def test_a_home_inside_the_library_is_never_catalogued(catalog):
+    catalog.write("a.txt")
+    catalog.write("state/logs/daemon.log")
+    catalog.settings = catalog.settings.model_copy(update={"home": catalog.library / "state"})
+    assert catalog.walk().skipped == {"own_files": 1}
+    assert catalog.paths() == ["a.txt"]

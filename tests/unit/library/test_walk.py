@@ -135,6 +135,17 @@ def test_a_folder_named_like_the_exports_is_ordinary_elsewhere(library: Path):
     assert found(walk(library)) == ["nested/stemma-exports/ok.txt", "stemma-exports2/ok.txt"]
 
 
+def test_folders_in_which_stemma_writes_are_skipped_whole_by_whatever_path_they_are_given(library: Path, tmp_path: Path):
+    write(library, "a.txt", "state/logs/up.log", "state2/b.txt", "deep/lake/chunks.parquet")
+    (tmp_path / "other name").symlink_to(library)
+    own = [tmp_path / "other name" / "state", library / "deep" / "lake", library / "absent"]
+    entries = list(walk(library, own_folders=own))
+    assert found(iter(entries)) == ["a.txt", "state2/b.txt"]
+    assert {entry.source_path: entry.reason for entry in entries if isinstance(entry, Skipped)} == {
+        "state": "own_files", "deep/lake": "own_files",
+    }  # fmt: skip
+
+
 def test_a_link_to_a_folder_above_does_not_make_the_walk_endless(library: Path):
     write(library, "a/b/c.txt")
     (library / "a/b/up").symlink_to("../..")

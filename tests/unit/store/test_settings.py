@@ -101,6 +101,14 @@ def test_the_library_lies_in_the_home_unless_told(monkeypatch, tmp_path):
     assert load_settings(home=tmp_path).library == Path.home() / "Documents"
 
 
+@pytest.mark.parametrize("name", ["HOME", "LAKE"])
+def test_the_library_cannot_be_where_stemma_keeps_its_own_files(monkeypatch, tmp_path, name):
+    monkeypatch.setenv(f"STEMMA_{name}", str(tmp_path))
+    monkeypatch.setenv("STEMMA_LIBRARY", str(tmp_path))
+    with pytest.raises(InvalidEnvironment, match="cannot be a folder in which Stemma keeps its own files"):
+        load_settings()
+
+
 def test_a_relative_home_is_made_absolute(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STEMMA_HOME", "state")
