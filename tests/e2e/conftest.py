@@ -36,7 +36,9 @@ class Product:
     def stemma(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
         """Run the command against this installation."""
         command = [sys.executable, "-m", "stemma.cli.main", *arguments]
-        done = subprocess.run(command, env=self.environment, cwd=self.home, capture_output=True, text=True, timeout=START_LIMIT_S, check=False)
+        done = subprocess.run(
+            command, env=self.environment, cwd=self.home, capture_output=True, text=True, timeout=START_LIMIT_S, check=False
+        )
         assert not check or done.returncode in (0, 1), done.stderr
         return done
 
@@ -84,7 +86,10 @@ def start(home: Path, library: Path, *, log: Path) -> tuple[subprocess.Popen, Pr
     while time.monotonic() < deadline:
         assert process.poll() is None, (home.parent / "up.log").read_text()
         try:
-            if httpx.get(f"{product.page}/api/health", timeout=5).json()["ready"] and httpx.get(f"{product.dagster}/server_info", timeout=5).is_success:
+            if (
+                httpx.get(f"{product.page}/api/health", timeout=5).json()["ready"]
+                and httpx.get(f"{product.dagster}/server_info", timeout=5).is_success
+            ):
                 return process, product
         except httpx.TransportError:
             pass

@@ -8,7 +8,6 @@ from urllib.parse import quote
 import httpx
 from playwright.sync_api import expect
 
-
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "screenshots"
 QUESTION = "Which temperature is the camera cooled to before dark frames are taken?"
 BROKEN = "observatory/archive/logbook-1998-damaged.docx"
@@ -87,11 +86,19 @@ def test_an_edit_is_searchable_and_the_old_text_is_gone_then_a_deletion_is(produ
     summary = product.ingest()
     assert (summary["changed"], summary["published"]) == (1, 1)
     assert "Betelgeuse" in product.search("melon called Betelgeuse", method="bm25")[0]["content"]
-    assert all("Aldebaran" not in hit["content"] for method in ("bm25", "semantic", "hybrid") for hit in product.search("Aldebaran quince", method=method))
+    assert all(
+        "Aldebaran" not in hit["content"]
+        for method in ("bm25", "semantic", "hybrid")
+        for hit in product.search("Aldebaran quince", method=method)
+    )
     (product.library / "kitchen/gazpacho.md").unlink()
     product.ingest()
     product.ingest()
-    assert all("Betelgeuse" not in hit["content"] for method in ("bm25", "semantic", "hybrid") for hit in product.search("Betelgeuse melon", method=method))
+    assert all(
+        "Betelgeuse" not in hit["content"]
+        for method in ("bm25", "semantic", "hybrid")
+        for hit in product.search("Betelgeuse melon", method=method)
+    )
     assert "kitchen/gazpacho.md" not in product.stemma("documents", "--json").stdout
 
 

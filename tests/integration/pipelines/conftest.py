@@ -46,7 +46,9 @@ class Pipeline:
 
     def version(self, asset: str, partition: str) -> str | None:
         """The data version that Dagster holds for a partition of an asset."""
-        records = self.instance.fetch_materializations(dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition]), limit=1).records
+        records = self.instance.fetch_materializations(
+            dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[partition]), limit=1
+        ).records
         return records[0].event_log_entry.asset_materialization.tags["dagster/data_version"] if records else None
 
 
@@ -57,7 +59,10 @@ def instance(database_url: str, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     ensure_database(url)
     home = tmp_path / "dagster"
     home.mkdir()
-    storage = {"storage": {"postgres": {"postgres_url": url.replace("postgresql://", "postgresql+psycopg2://")}}, "telemetry": {"enabled": False}}
+    storage = {
+        "storage": {"postgres": {"postgres_url": url.replace("postgresql://", "postgresql+psycopg2://")}},
+        "telemetry": {"enabled": False},
+    }
     (home / "dagster.yaml").write_text(yaml.safe_dump(storage))
     with dg.DagsterInstance.from_config(str(home)) as opened:
         yield opened

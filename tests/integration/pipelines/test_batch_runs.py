@@ -63,7 +63,9 @@ def test_a_bad_document_is_shown_red_and_its_mates_are_published(pipeline, corpu
     assert corpus.rows("SELECT source_path FROM documents") == [("good.txt",)]
     [info] = [
         info
-        for info in pipeline.instance.event_log_storage.get_asset_check_partition_info([dg.AssetCheckKey(dg.AssetKey("documents"), "parsed")])
+        for info in pipeline.instance.event_log_storage.get_asset_check_partition_info(
+            [dg.AssetCheckKey(dg.AssetKey("documents"), "parsed")]
+        )
         if info.partition_key == "bad.docx"
     ]
     assert info.latest_execution_status.name == "FAILED"
