@@ -1,6 +1,5 @@
 """Every source is listed, and found by each of its ids."""
 
-
 import pytest
 
 from stemma.library.listing import SourceRow, SupersededDocument, UnknownDocument, count_by_status, list_sources, source_of
