@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from hypothesis import settings as hypothesis_settings
+from playwright.sync_api import Browser, sync_playwright
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", DO_NOT_TRACK="1", DAGSTER_DISABLE_TELEMETRY="1")
 for name in [name for name in os.environ if name.startswith("STEMMA_") and name != "STEMMA_SHARED"]:
@@ -68,3 +69,18 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the shared inputs: {folder} is absent (set STEMMA_SHARED)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, headless, reaching nothing but this machine; one for the session, since Playwright's loop may run once per process."""
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.skip("needs Chromium: `make test` installs the Debian package")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(
+            executable_path=executable,
+            args=["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+        )  # fmt: skip
+        yield opened
+        opened.close()

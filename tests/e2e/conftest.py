@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCREENSHOTS = PROJECT / "screenshots"
@@ -114,21 +114,6 @@ def product() -> Iterator[Product]:
         except subprocess.TimeoutExpired:
             process.kill()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, headless, reaching nothing but this machine."""
-    executable = shutil.which("chromium")
-    if executable is None:
-        pytest.skip("needs Chromium: `make test` installs the Debian package")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(
-            executable_path=executable,
-            args=["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-        )  # fmt: skip
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -1,19 +1,15 @@
 """The page as its user drives it, in headless Chromium."""
 
-import shutil
 import threading
 import time
 
 import pytest
 import uvicorn
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 from searchable_corpus import WordCounts, open_corpus
 
 from stemma.service import state
 from stemma.service.app import create_app
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: run tests/install_chromium.sh")
 
 ASTRAL = "Clefs 𝄞𝄞𝄞 and faces 😀😀😀 come first, before anything that is looked for."
 NEEDLE = "The hidden needle 😀 lies here, <b>not bold</b> & quite <script>plain</script>."
@@ -50,16 +46,6 @@ def address(corpus):
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join(60)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture
