@@ -56,7 +56,7 @@ WITH stages AS (
 )
 SELECT source_id::text, partition_key, source_path, coalesce(seen_size, 0) AS size, split_part(verdict, ': ', 1) AS stage,
        split_part(verdict, ': ', 2) AS reason, version,
-       presence = 'present' AND deletion_intent IS NULL AND error_code IS DISTINCT FROM 'path_too_long' AND NOT settling
+       presence = 'present' AND deletion_intent IS NULL AND error_code IS DISTINCT FROM 'path_too_long'
            AND (excluded_hash IS NULL OR stat_differs OR wanted_stage IS NOT NULL)
            AND (kind <> 'file' OR hashed_at IS NOT NULL
                 OR first_seen_scan <= (SELECT max(scan_id) FROM scans WHERE state = 'complete'))

@@ -133,8 +133,11 @@ def run_ingest(
         meanwhile: called about twice a second.
     Raises:
         IngestStopped: the supervisor went away.
+        LibraryUnavailable: the library cannot be listed, and nothing else is left to do.
         StoreUnavailable: PostgreSQL was away for more than a minute.
     """
+    from stemma.library.walk import LibraryUnavailable
+
     started = time.monotonic()
     since = begin(settings, source_paths, force=force, since=since)
     with _progress_bar(show) as draw:
@@ -144,6 +147,8 @@ def run_ingest(
             draw(state)
             if state.done:
                 break
+            if state.library_away and not state.n_open:
+                raise LibraryUnavailable("the library cannot be listed")
             require_still_running(settings)
             time.sleep(POLL_S)
     return summarize(state, seconds=round(time.monotonic() - started, 1))

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
+
+import polars as pl
 
 from sql import load_queries
 from stemma.library import claims
@@ -20,6 +22,9 @@ from stemma.store.sparse_coverage import mark_retired, publications_to_retire
 
 MAX_OPEN_BATCHES = 3
 """Batches claimed at once: one that runs and two that wait, so that the queue never runs dry and little is claimed early."""
+
+SETTLING_S = 30.0
+"""A file that is written to all the time is taken after this long, as it is then; what vouches for it never settles, so each look takes it again."""
 
 REQUESTED_NOTE = "_reconcile_requested"
 LOOKED_NOTE = "_reconcile_looked"
@@ -66,13 +71,15 @@ def reconcile(
         said.append(f"{n_interrupted} documents of dead runs are tried again")
     with pool.connection() as connection:
         due = _walk_is_due(connection, settings, now=now)
+    library_away = False
     if due:
         walk = walk_library(pool, settings, budget_s=settings.walk_budget_s, now=now)
         said.append(walk.message)
+        library_away = walk.scan_id is None and not walk.busy
     said += _delete(pool, settings, remove_sparse, now=now)
     _retire(pool, settings, remove_sparse, now=now)
     if due:
-        said += _claim(pool, settings, wanted, now=now)
+        said += _claim(pool, settings, wanted, library_away=library_away, now=now)
     with pool.connection() as connection:
         batches = _requests(connection, settings, runs, now=now)
         retired_before = now - timedelta(seconds=settings.partition_retention_s)
@@ -119,16 +126,19 @@ def _walk_is_due(connection: Connection, settings: Settings, *, now: datetime) -
 
 @dataclass(frozen=True)
 class _LastLook:
-    at: datetime | None
-    remaining: int
+    at: datetime | None = None
+    remaining: int = 0
+    library_away: bool = False
+    settling: dict[str, str] = field(default_factory=dict[str, str])
+    """source_id -> when a look first found it modified a moment ago, and each look since."""
 
 
 def _last_look(connection: Connection) -> _LastLook:
     note = read_note(connection, LOOKED_NOTE)
     if note is None:
-        return _LastLook(None, 0)
+        return _LastLook()
     fields = json.loads(note)
-    return _LastLook(datetime.fromisoformat(fields["at"]), fields["remaining"])
+    return _LastLook(**fields | {"at": datetime.fromisoformat(fields["at"])})
 
 
 def _n_open_batches(connection: Connection) -> int:
@@ -136,9 +146,16 @@ def _n_open_batches(connection: Connection) -> int:
     return row[0] if row else 0
 
 
-def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, now: datetime) -> list[str]:
+def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, library_away: bool, now: datetime) -> list[str]:
     with pool.connection() as connection:
+        before = _last_look(connection).settling
         stale = stale_sources(connection, settings, wanted, now=now)
+        settling = {source_id: before.get(source_id, now.isoformat()) for source_id in stale.filter("settling")["source_id"]}
+        latest = (now - timedelta(seconds=SETTLING_S)).isoformat()
+        waiting = [source_id for source_id, since in settling.items() if since > latest]
+        waits = pl.col("source_id").is_in(waiting) & pl.col("claimable")
+        n_waiting = stale.filter(waits).height
+        stale = stale.filter(~waits)
         ready = stale.filter("claimable")
         claimed = 0
         while not ready.is_empty() and _n_open_batches(connection) < MAX_OPEN_BATCHES:
@@ -146,8 +163,8 @@ def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, now: datetim
             taken = claims.first_batch(ready, settings).height
             ready = ready.slice(taken)
             claimed += taken if batch else 0
-        remaining = ready.height + stale.filter("settling").height
-        write_note(connection, LOOKED_NOTE, json.dumps({"at": now.isoformat(), "remaining": remaining}))
+        look = _LastLook(now, ready.height + n_waiting, library_away, settling)
+        write_note(connection, LOOKED_NOTE, json.dumps(asdict(look), default=datetime.isoformat))
     if not claimed:
         return []
     reasons = stale.filter("claimable").group_by("reason").len().sort("len", "reason", descending=[True, False])
@@ -218,6 +235,8 @@ class Progress:
     """Attempts that are queued or running."""
     n_remaining: int
     """Stale sources that wait to be claimed."""
+    library_away: bool
+    """The last look could not list the library."""
     published: int
     failed: int
     runs: int
@@ -246,5 +265,18 @@ def progress(connection: Connection, since: datetime) -> Progress:
     complete, seen, new, changed, vanished = walk
     n_open, published, failed, runs, parsed, contexts, embedded = attempts
     return Progress(
-        complete and fresh, n_open, look.remaining, published, failed, runs, parsed, contexts, embedded, seen, new, changed, vanished
+        complete and fresh,
+        n_open,
+        look.remaining,
+        fresh and look.library_away,
+        published,
+        failed,
+        runs,
+        parsed,
+        contexts,
+        embedded,
+        seen,
+        new,
+        changed,
+        vanished,
     )

@@ -19,8 +19,8 @@ STALE_SCHEMA = pl.Schema(
         "stage": pl.String,  # the first asset of the chain that differs
         "reason": pl.String,
         "version": pl.String,  # what an attempt from here would try
-        "claimable": pl.Boolean,  # present, not deleting, not excluded, settled, not waiting for a retry, not claimed
-        "settling": pl.Boolean,  # modified a moment ago: the next look takes it
+        "claimable": pl.Boolean,  # present, not deleting, not excluded, not waiting for a retry, not claimed
+        "settling": pl.Boolean,  # modified a moment ago: a later look takes it, when its stat can vouch for what is read
     }
 )
 
