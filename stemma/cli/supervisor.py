@@ -26,6 +26,7 @@ from stemma.cli.postgres import PostgresFailed, clear_stale_server, postmaster_o
 from stemma.cli.processes import end_processes, leftover_processes, marked_processes
 from stemma.cli.watchdog import start_watchdog, wait_for_watchdog
 from stemma.errors import Unavailable
+from stemma.library.walk import LibraryUnavailable
 from stemma.settings import ENV_PREFIX, Settings
 from stemma.store import embedded, migrations
 from stemma.store.postgres import connect
@@ -78,7 +79,7 @@ def supervised(settings: Settings, *, report: Report, workspace: Path | None = N
         report: called with a short sentence per step.
         workspace: Dagster's workspace file; unless given, one that names a code server of the project's definitions.
     Raises:
-        HomeBusy, PortTaken: before anything is started.
+        HomeBusy, PortTaken, LibraryUnavailable: before anything is started.
         ChildFailed, PostgresFailed, StoreUnavailable, MigrationFailed and its kin: what was started is ended again.
     """
     marker = uuid.uuid4().hex
@@ -87,7 +88,7 @@ def supervised(settings: Settings, *, report: Report, workspace: Path | None = N
         lock.update(library=str(settings.library))
         _clear_leftovers(home, report)
         _require_free_ports(settings)
-        settings.library.mkdir(parents=True, exist_ok=True)
+        _make_library(settings.library)
         ensure_watchdog = cleanup.enter_context(_watchdog(settings, marker))
         cleanup.enter_context(_database(settings, report))
         prepare_dagster_home(settings)
@@ -114,6 +115,13 @@ def _clear_leftovers(home: Path, report: Report) -> None:
     if n_ended := end_processes(lambda: leftover_processes(home), grace_s=GRACE_S):
         report(f"Ended {n_ended} processes that an earlier start had left.")
     clear_stale_server(home)
+
+
+def _make_library(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LibraryUnavailable(f"The library {folder} cannot be made: {error.strerror}") from error
 
 
 def _require_free_ports(settings: Settings) -> None:
