@@ -16,6 +16,7 @@ def write_json_lines() -> None:
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it is at each line: it may be redirected meanwhile
         cache_logger_on_first_use=False,
     )

@@ -111,5 +111,6 @@ def _log_to_stderr() -> None:
     import structlog
 
     structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it is at each line: it may be redirected meanwhile
     )
