@@ -8,6 +8,7 @@ from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.code import parse_code
 from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.elements import Element, etree, local_name
+from stemma.parsing.encoding import Decoded
 from stemma.parsing.plain import encoding_metadata, read_text
 
 # Elements whose name says nothing about what they hold, in the vocabularies of books, articles and feeds.
@@ -31,12 +32,9 @@ def parse_xml(source: Source) -> Draft:
     Raises:
         CorruptDocument: it declares entities; none is ever expanded, neither from the file nor from elsewhere.
     """
-    decoded = read_text(source, markup=True)
-    text = _XML_DECLARATION.sub("", decoded.text)
-    if not text.strip():
+    decoded, text = _undeclared(source)
+    if not text:
         return Draft("", empty=True)
-    if _DECLARED_ENTITY.search(text[:100_000]):
-        raise source.corrupt("it declares entities, which are not expanded")
     try:
         root = _tree(text)
     except etree.XMLSyntaxError:
@@ -48,12 +46,9 @@ def parse_xml(source: Source) -> Draft:
 
 def parse_svg(source: Source) -> Draft:
     """The words of a drawing: its title, its description and its `text` elements, in the order of the file."""
-    decoded = read_text(source, markup=True)
-    text = _XML_DECLARATION.sub("", decoded.text)
-    if not text.strip():
+    decoded, text = _undeclared(source)
+    if not text:
         return Draft("", empty=True)
-    if _DECLARED_ENTITY.search(text[:100_000]):
-        raise source.corrupt("it declares entities, which are not expanded")
     try:
         root = _tree(text)
     except etree.XMLSyntaxError as error:
@@ -66,6 +61,17 @@ def parse_svg(source: Source) -> Draft:
             builder.add(line)
             title = title or (line if local_name(element) == "title" else None)
     return builder.finish(title=stated_title(title), guessed_encoding=decoded.guessed, metadata=encoding_metadata(decoded))
+
+
+def _undeclared(source: Source) -> tuple[Decoded, str]:
+    """The file as it was decoded, and its text without the XML declaration, "" when it is blank. Raises CorruptDocument for declared entities."""
+    decoded = read_text(source, markup=True)
+    text = _XML_DECLARATION.sub("", decoded.text)
+    if not text.strip():
+        return decoded, ""
+    if _DECLARED_ENTITY.search(text[:100_000]):
+        raise source.corrupt("it declares entities, which are not expanded")
+    return decoded, text
 
 
 def _tree(text: str) -> Element:
