@@ -6,7 +6,7 @@ import dagster as dg
 
 from resources.corpus import CorpusResource
 from stemma.library.paths import source_path_of
-from stemma.library.reconcile import request_ingest
+from stemma.library.wishes import request_ingest
 from stemma.stages.run import SHOWN
 
 ingest_batch = dg.define_asset_job(

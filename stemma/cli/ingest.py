@@ -15,7 +15,7 @@ from stemma.cli.console import ExitCode, command, note, print_json
 from stemma.errors import RequestError, Unavailable
 
 if TYPE_CHECKING:
-    from stemma.library.reconcile import Progress
+    from stemma.library.progress import Progress
     from stemma.settings import Settings
 
 POLL_S = 0.5
@@ -156,7 +156,7 @@ def run_ingest(
 
 def begin(settings: "Settings", source_paths: list[str] | None, *, force: bool, since: datetime | None = None) -> datetime:
     """Record the wish, unless a look that began after `since` has met it, and return the moment since when its work counts."""
-    from stemma.library.reconcile import request_ingest
+    from stemma.library.wishes import request_ingest
     from stemma.store.embedded import postgres_url
     from stemma.store.postgres import connect
 
@@ -207,7 +207,7 @@ def _relative(path: Path, folder: Path) -> Path | None:
 
 def _look(settings: "Settings", since: datetime) -> "Progress":
     """The progress, through a restart of PostgreSQL if need be."""
-    from stemma.library.reconcile import progress
+    from stemma.library.progress import progress
     from stemma.store.embedded import NotRunning, postgres_url
     from stemma.store.postgres import StoreUnavailable, connect
 

@@ -1,8 +1,7 @@
 """Reconciling: one look at the library and at the runs, and what follows from it. Everything here may be repeated safely."""
 
-import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
@@ -13,9 +12,9 @@ from sql import load_queries
 from stemma.library import claims
 from stemma.library.catalog import library_name, walk_library
 from stemma.library.deletion import delete_sources, pending_deletions
+from stemma.library.looks import LastLook, last_look, last_request, note_look
 from stemma.library.staleness import stale_sources
 from stemma.settings import Fingerprints, Settings
-from stemma.store.app_settings import read_note, write_note
 from stemma.store.locks import batch_lock_key, release_session_lock, try_session_lock
 from stemma.store.postgres import Connection, Pool, autocommitted
 from stemma.store.sparse_coverage import mark_retired, publications_to_retire
@@ -25,9 +24,6 @@ MAX_OPEN_BATCHES = 3
 
 SETTLING_S = 30.0
 """A file that is written to all the time is taken after this long, as it is then; what vouches for it never settles, so each look takes it again."""
-
-REQUESTED_NOTE = "_reconcile_requested"
-LOOKED_NOTE = "_reconcile_looked"
 
 
 class Runs(Protocol):
@@ -118,27 +114,10 @@ def _walk_is_due(connection: Connection, settings: Settings, *, now: datetime) -
     started_at, walking = row if row else (None, None)
     if started_at is None or walking or started_at <= now - timedelta(seconds=settings.reconcile_interval_s):
         return True
-    requested = read_note(connection, REQUESTED_NOTE)
-    if requested and datetime.fromisoformat(requested) > started_at:
+    requested_at = last_request(connection)
+    if requested_at and requested_at > started_at:
         return True
-    return _last_look(connection).remaining > 0 and _n_open_batches(connection) < MAX_OPEN_BATCHES
-
-
-@dataclass(frozen=True)
-class _LastLook:
-    at: datetime | None = None
-    remaining: int = 0
-    library_away: bool = False
-    settling: dict[str, str] = field(default_factory=dict[str, str])
-    """source_id -> when a look first found it modified a moment ago, and each look since."""
-
-
-def _last_look(connection: Connection) -> _LastLook:
-    note = read_note(connection, LOOKED_NOTE)
-    if note is None:
-        return _LastLook()
-    fields = json.loads(note)
-    return _LastLook(**fields | {"at": datetime.fromisoformat(fields["at"])})
+    return last_look(connection).remaining > 0 and _n_open_batches(connection) < MAX_OPEN_BATCHES
 
 
 def _n_open_batches(connection: Connection) -> int:
@@ -148,7 +127,7 @@ def _n_open_batches(connection: Connection) -> int:
 
 def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, library_away: bool, now: datetime) -> list[str]:
     with pool.connection() as connection:
-        before = _last_look(connection).settling
+        before = last_look(connection).settling
         stale = stale_sources(connection, settings, wanted, now=now)
         settling = {source_id: before.get(source_id, now.isoformat()) for source_id in stale.filter("settling")["source_id"]}
         latest = (now - timedelta(seconds=SETTLING_S)).isoformat()
@@ -163,8 +142,7 @@ def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, library_away
             taken = claims.first_batch(ready, settings).height
             ready = ready.slice(taken)
             claimed += taken if batch else 0
-        look = _LastLook(now, ready.height + n_waiting, library_away, settling)
-        write_note(connection, LOOKED_NOTE, json.dumps(asdict(look), default=datetime.isoformat))
+        note_look(connection, LastLook(now, ready.height + n_waiting, library_away, settling))
     if not claimed:
         return []
     reasons = stale.filter("claimable").group_by("reason").len().sort("len", "reason", descending=[True, False])
@@ -208,75 +186,3 @@ def forget_retired(pool: Pool, partition_keys: Sequence[str]) -> None:
     """The orchestrator has forgotten these partitions; a key that came back meanwhile is no longer retired and is not touched."""
     with pool.connection() as connection:
         connection.execute("DELETE FROM retired_partitions WHERE partition_key = ANY(%s)", [list(partition_keys)])
-
-
-def request_ingest(connection: Connection, *, paths: Sequence[str] | None, force: bool, now: datetime) -> int:
-    """Ask for a look at the library now; with `force`, wish the stage `documents` of the sources under the paths (None: all).
-
-    Args:
-        paths: source paths of files or folders; a folder stands for its subtree.
-    Returns:
-        The number of sources that were wished for; 0 without `force`.
-    """
-    write_note(connection, REQUESTED_NOTE, now.isoformat())
-    if not force:
-        return 0
-    parameters = {"paths": None if paths is None else list(paths), "now": now}
-    return connection.execute(load_queries("reconcile")["wish_documents"], parameters).rowcount
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far the work since some moment is."""
-
-    walk_complete: bool
-    """A walk that began since then is complete."""
-    n_open: int
-    """Attempts that are queued or running."""
-    n_remaining: int
-    """Stale sources that wait to be claimed."""
-    library_away: bool
-    """The last look could not list the library."""
-    published: int
-    failed: int
-    runs: int
-    parse_calls: int
-    context_calls: int
-    embed_calls: int
-    seen: int
-    new: int
-    changed: int
-    vanished: int
-
-    @property
-    def done(self) -> bool:
-        """Nothing is left to do for what was seen since then."""
-        return self.walk_complete and self.n_open == 0 and self.n_remaining == 0
-
-
-def progress(connection: Connection, since: datetime) -> Progress:
-    """What happened since that moment, by the walks that began and the attempts that ended or are open."""
-    queries = load_queries("reconcile")
-    walk = connection.execute(queries["walks_since"], {"since": since}).fetchone()
-    attempts = connection.execute(queries["attempts_since"], {"since": since}).fetchone()
-    assert walk is not None and attempts is not None
-    look = _last_look(connection)
-    fresh = look.at is not None and look.at >= since
-    complete, seen, new, changed, vanished = walk
-    n_open, published, failed, runs, parsed, contexts, embedded = attempts
-    return Progress(
-        complete and fresh,
-        n_open,
-        look.remaining,
-        fresh and look.library_away,
-        published,
-        failed,
-        runs,
-        parsed,
-        contexts,
-        embedded,
-        seen,
-        new,
-        changed,
-        vanished,
-    )

@@ -72,7 +72,7 @@ class Corpus:
         )
 
     def request(self) -> None:
-        from stemma.library.reconcile import request_ingest
+        from stemma.library.wishes import request_ingest
 
         with self.installation.pool.connection() as connection:
             request_ingest(connection, paths=None, force=False, now=datetime.now(UTC))

@@ -7,7 +7,7 @@ import pytest
 
 from stemma.errors import DocumentTooLarge, UnreadableFile
 from stemma.library import claims
-from stemma.library.reconcile import request_ingest
+from stemma.library.wishes import request_ingest
 from stemma.stages.corpus import publish_documents
 from stemma.stages.documents import spool_files
 from stemma.store import publications

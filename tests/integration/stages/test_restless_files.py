@@ -3,7 +3,8 @@
 import os
 from datetime import UTC, datetime, timedelta
 
-from stemma.library.reconcile import SETTLING_S, progress, reconcile
+from stemma.library.progress import progress
+from stemma.library.reconcile import SETTLING_S, reconcile
 from stemma.stages.installation import wanted_fingerprints
 
 

@@ -1,0 +1,47 @@
+"""Looks at the library: what the last one left for the next, and when someone asked for another."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+
+from stemma.store.app_settings import read_note, write_note
+from stemma.store.postgres import Connection
+
+REQUESTED_NOTE = "_reconcile_requested"
+LOOKED_NOTE = "_reconcile_looked"
+
+
+@dataclass(frozen=True)
+class LastLook:
+    """What the last look at the library left for the next one."""
+
+    at: datetime | None = None
+    remaining: int = 0
+    library_away: bool = False
+    settling: dict[str, str] = field(default_factory=dict[str, str])
+    """source_id -> when a look first found it modified a moment ago, and each look since."""
+
+
+def last_look(connection: Connection) -> LastLook:
+    """As it was noted; an empty one before the first."""
+    note = read_note(connection, LOOKED_NOTE)
+    if note is None:
+        return LastLook()
+    fields = json.loads(note)
+    return LastLook(**fields | {"at": datetime.fromisoformat(fields["at"])})
+
+
+def note_look(connection: Connection, look: LastLook) -> None:
+    """Keep it for the next one."""
+    write_note(connection, LOOKED_NOTE, json.dumps(asdict(look), default=datetime.isoformat))
+
+
+def last_request(connection: Connection) -> datetime | None:
+    """When someone last asked for a look; None: never."""
+    requested = read_note(connection, REQUESTED_NOTE)
+    return datetime.fromisoformat(requested) if requested else None
+
+
+def request_look(connection: Connection, *, now: datetime) -> None:
+    """The next tick of the sensor looks, however short ago the last one was."""
+    write_note(connection, REQUESTED_NOTE, now.isoformat())
