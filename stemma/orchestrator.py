@@ -62,6 +62,11 @@ def partition_url(settings: Settings, partition_key: str, *, asset: str = "docum
     return f"{dagster_address(settings)}/assets/{asset}?view=partitions&partition={quote(partition_key, safe='')}"
 
 
+def run_url(settings: Settings, run_id: str) -> str:
+    """The page of one run in the Dagster UI."""
+    return f"{dagster_address(settings)}/runs/{quote(run_id, safe='')}"
+
+
 def is_up(settings: Settings) -> bool:
     """Whether the webserver answers at all; one that is still busy loading does not count."""
     try:

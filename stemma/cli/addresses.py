@@ -5,6 +5,7 @@ import socket
 
 import httpx
 
+from stemma.addresses import service_address
 from stemma.orchestrator import dagster_address
 from stemma.settings import Settings
 
@@ -13,12 +14,6 @@ def addresses(settings: Settings) -> dict[str, str]:
     """What a user opens in a browser: name -> address."""
     service = service_address(settings)
     return {"Search page": f"{service}/", "API docs": f"{service}/docs", "Dagster UI": f"{dagster_address(settings)}/"}
-
-
-def service_address(settings: Settings) -> str:
-    """The root of the query service as this machine reaches it."""
-    host = "127.0.0.1" if settings.service_host in ("0.0.0.0", "::", "") else settings.service_host
-    return f"http://[{host}]:{settings.service_port}" if ":" in host else f"http://{host}:{settings.service_port}"
 
 
 def service_problem(settings: Settings) -> str | None:

@@ -89,10 +89,9 @@ def _disk(settings: "Settings") -> Finding:
 
 
 def _library(settings: "Settings") -> Finding:
-    from stemma.cli.home import supervisor_of
+    from stemma.cli.home import served_library
 
-    holder = supervisor_of(settings.home)
-    library = Path(holder.library) if holder and holder.library else settings.library
+    library = served_library(settings)
     if not library.is_dir():
         return Finding("library", "warning", f"{library} is not there yet", "`stemma up` makes it; STEMMA_LIBRARY names another.")
     if not os.access(library, os.R_OK | os.X_OK):
@@ -138,7 +137,8 @@ def _model(settings: "Settings") -> Finding:
 
 
 def _service(settings: "Settings") -> Finding:
-    from stemma.cli.addresses import port_problem, service_address, service_problem
+    from stemma.addresses import service_address
+    from stemma.cli.addresses import port_problem, service_problem
 
     problem = service_problem(settings)
     if problem is None:

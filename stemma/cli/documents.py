@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from stemma.cli.console import ExitCode, command, note, print_json, table
-from stemma.errors import RequestError
 
 if TYPE_CHECKING:
     from stemma.library.listing import SourceRow, Status
     from stemma.store.postgres import Connection
 
 PAGE_SIZE = 500
-
-
-class UnknownChunk(RequestError):
-    """The document has no chunk of this number."""
-
-    code, remedy = "unknown_chunk", "`stemma show` with the document's id lists its chunks."
 
 
 @command
@@ -121,6 +114,8 @@ def _chunks(connection: "Connection", row: "SourceRow") -> list[dict[str, Any]]:
 
 
 def _chunk(connection: "Connection", row: "SourceRow", chunk_id: str) -> dict[str, Any]:
+    from stemma.library.lineage import UnknownChunk
+
     for chunk in _chunks(connection, row):
         if chunk["chunk_id"] == chunk_id:
             return chunk

@@ -8,9 +8,12 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from stemma.errors import ConfigurationError, Unavailable
+
+if TYPE_CHECKING:
+    from stemma.settings import Settings
 
 LOCK_FILE = "stemma.lock"
 _RECORD_BYTES = 4_096
@@ -102,6 +105,12 @@ def supervisor_of(home: Path) -> Holder | None:
     """The running supervisor of the home."""
     holder = holder_of(home)
     return holder if holder is not None and holder.role == "supervisor" else None
+
+
+def served_library(settings: "Settings") -> Path:
+    """The library that the running supervisor serves; without one, that of these settings."""
+    holder = supervisor_of(settings.home)
+    return Path(holder.library) if holder is not None and holder.library else settings.library
 
 
 @contextmanager

@@ -64,13 +64,12 @@ def ingest(
       {"seen", "new", "changed", "unchanged", "vanished", "published", "failed", "runs",
        "model_calls": {"parse", "context", "embed"}, "seconds"}
     """
-    from stemma.cli.home import supervisor_of
+    from stemma.cli.home import served_library
     from stemma.settings import load_settings
 
     settings = load_settings()
     require_running(settings)
-    holder = supervisor_of(settings.home)
-    library = Path(holder.library) if holder and holder.library else settings.library
+    library = served_library(settings)
     source_paths = [source_path_of(path, library) for path in paths] if paths else None
     if not wait:
         begin(settings, source_paths, force=reingest)

@@ -13,6 +13,7 @@ from stemma.cli.ingest import ingest
 from stemma.cli.parse import parse
 from stemma.cli.search import search
 from stemma.cli.status import status
+from stemma.cli.trace import trace
 from stemma.cli.up import down, up
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
@@ -47,7 +48,7 @@ def stemma(
     """
 
 
-for function in (up, down, status, ingest, search, documents, show, parse, chunk, doctor):
+for function in (up, down, status, ingest, search, documents, show, trace, parse, chunk, doctor):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

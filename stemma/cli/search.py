@@ -116,7 +116,7 @@ def _ask_service(settings: "Settings", query: str, *, method: str | None, k: int
     """The service's answer; None when it does not answer at all. Raises Refused."""
     import httpx
 
-    from stemma.cli.addresses import service_address
+    from stemma.addresses import service_address
 
     body = {"query": query, "method": method, "k": k, "scope": {"workspaces": workspaces}}
     try:

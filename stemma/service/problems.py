@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from stemma.errors import ConfigurationError, RequestError, StemmaError, Unavailable
+from stemma.library.lineage import NothingToTrace, UnknownChunk
 from stemma.library.listing import SupersededDocument, UnknownDocument
 from stemma.retrieval.errors import EmbeddingMismatch
 from stemma.store.embedded import NotRunning
@@ -60,6 +61,8 @@ class Bug(StemmaError):
 STATUS: dict[type[StemmaError], int] = {
     UnknownDocument: 404,
     DocumentNotPublished: 404,
+    UnknownChunk: 404,
+    NothingToTrace: 404,
     UnknownRoute: 404,
     MethodNotAllowed: 405,
     RequestTooLarge: 413,

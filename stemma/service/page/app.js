@@ -55,7 +55,7 @@ document.addEventListener("keydown", (event) => {
     byId("query").focus();
     byId("query").select();
   }
-  if (event.key === "Escape" && address().view === "document") goBack();
+  if (event.key === "Escape" && !byId("lineage").open && address().view === "document") goBack();
 });
 
 window.addEventListener("hashchange", route);

@@ -3,6 +3,7 @@
 import { getJson, getText } from "./api.js";
 import { utf16Index } from "./codepoints.js";
 import { byId, count, element, lines } from "./dom.js";
+import { lineageButton } from "./lineage.js";
 
 const WINDOW = 200_000; // characters laid out at once on each side of the span: a browser lays out millions slowly
 
@@ -18,7 +19,7 @@ export async function showDocument(parameters, id) {
     const text = await getText(`/api/documents/${encodeURIComponent(opened.doc_id ?? opened.source_id)}/text`);
     if (mine !== latest) return;
     const span = present && parameters.has("from") ? [Number(parameters.get("from")), Number(parameters.get("to"))] : null;
-    view.replaceChildren(heading(opened, text, span, parameters.get("page")), ...(present ? [] : [changed()]), body(text, span));
+    view.replaceChildren(heading(opened, text, span, parameters), ...(present ? [] : [changed()]), body(text, span));
     document.title = `${opened.title ?? opened.source_path} · Stemma`;
     showSpan();
   } catch (problem) {
@@ -57,7 +58,8 @@ function changed() {
   return element("p", { className: "notice" }, "This document has changed since the passage was found. You see its present text.");
 }
 
-function heading(opened, text, span, page) {
+function heading(opened, text, span, parameters) {
+  const page = parameters.get("page");
   const whole = [
     opened.workspace,
     opened.file_type?.toUpperCase(),
@@ -71,6 +73,7 @@ function heading(opened, text, span, page) {
       element("h1", {}, opened.title),
       element("p", { className: "path" }, opened.source_path),
       element("p", { className: "place" }, whole.filter(Boolean).join(" · "))),
+    lineageButton({ chunk: span && parameters.get("chunk"), document: opened.source_id }),
     here ? element("button", { type: "button", className: "here", onclick: showSpan }, here) : null,
     opened.error_message ? element("p", { className: "error" }, element("code", {}, opened.error_code), ` ${opened.error_message}`) : null);
 }

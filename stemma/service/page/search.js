@@ -2,6 +2,7 @@
 
 import { search } from "./api.js";
 import { byId, count, element, lines, pages } from "./dom.js";
+import { lineageButton } from "./lineage.js";
 import { beginning, from, markedPieces } from "./words.js";
 
 const K = 10;
@@ -25,7 +26,7 @@ function separated(parts, separator, className) {
 }
 
 function documentLink(hit) {
-  const parameters = new URLSearchParams({ from: hit.char_start, to: hit.char_end });
+  const parameters = new URLSearchParams({ chunk: hit.chunk_id, from: hit.char_start, to: hit.char_end });
   if (hit.page_start !== null) parameters.set("page", hit.page_start === hit.page_end ? hit.page_start : `${hit.page_start}–${hit.page_end}`);
   return `#/document/${encodeURIComponent(hit.doc_id)}?${parameters}`;
 }
@@ -45,7 +46,8 @@ function result(hit, query) {
       element("span", { className: "path" }, hit.source_path),
       trail.length ? element("span", { className: "trail" }, separated(trail.map((heading) => element("span", {}, heading)), "›", "dot")) : null,
       element("span", { className: hit.chunk_type === "prose" ? "passage" : "passage fixed" }, passage),
-      element("span", { className: "place" }, place.join(" · "))));
+      element("span", { className: "place" }, place.join(" · "))),
+    lineageButton({ chunk: hit.chunk_id }));
 }
 
 function say(text, failed = false) {

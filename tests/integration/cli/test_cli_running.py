@@ -1,5 +1,6 @@
 """A running Stemma, used through its commands. The tests share one start; each may begin with the library as it is."""
 
+import hashlib
 import json
 import os
 import signal
@@ -67,6 +68,18 @@ def test_an_edit_is_found_after_ingest_and_only_it_is_worked_on(running):
     assert running.run("ingest").returncode == 0
     found = running.json("search", "cherries", "--method", "bm25")
     assert [hit["source_path"] for hit in found["hits"]] == ["fruit.txt"]
+
+
+def test_a_passage_is_traced_to_its_file_and_its_run(running):
+    [hit] = running.json("search", "unused leave", "--method", "bm25", "-k", "1")["hits"]
+    traced = running.json("trace", hit["chunk_id"])
+    content = (running.library / "handbook" / "leave.md").read_bytes()
+    assert (traced["file"]["content_hash"], traced["file"]["on_disk"]) == (hashlib.sha256(content).hexdigest(), "same")
+    assert httpx.get(traced["links"]["run"], trust_env=False, timeout=30).status_code == 200
+    shown = running.run("trace", "handbook/leave.md").stdout
+    assert "the file on disk still has it" in shown and "CHUNK_SIZE=800" in shown and traced["document"]["run_id"] in shown
+    refused = running.run("trace", "0b5f7a6e-0000-4000-8000-000000000000")
+    assert (refused.returncode, refused.stderr.partition(":")[0]) == (2, "unknown_document")
 
 
 def test_reingest_of_one_path_parses_it_again(running):

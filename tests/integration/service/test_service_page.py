@@ -116,6 +116,24 @@ def test_a_span_of_a_version_that_was_replaced_leads_to_the_present_one(page, ad
     assert page.locator("#span").count() == 0
 
 
+def test_the_lineage_opens_from_a_hit_and_from_the_reader(page, address):
+    page.goto(f"{address}/#/search?q=needle&method=bm25&workspace=odd")
+    page.get_by_role("button", name="Lineage").first.click()
+    panel = page.get_by_role("dialog", name="Lineage")
+    expect(panel).to_contain_text("odd/astral.md")
+    expect(panel).to_contain_text("The text between these offsets is the passage.")
+    expect(panel).to_contain_text("The file is no longer there.")
+    assert panel.get_by_role("link", name="The run in Dagster").get_attribute("href").endswith("/runs/test")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    page.locator("#results a.result").first.click()
+    page.locator("#view-document").get_by_role("button", name="Lineage").click()
+    expect(panel).to_contain_text("The text between these offsets is the passage.")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(page.locator("pre.text")).to_be_visible()
+
+
 def test_failures_are_shown_with_code_and_message(page, address):
     page.goto(f"{address}/#/documents")
     page.locator("#status-filter a", has_text="failed").click()

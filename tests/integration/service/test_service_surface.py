@@ -107,8 +107,8 @@ def test_a_bug_is_a_problem_with_a_request_id_and_no_details(client, monkeypatch
 def test_the_description_lists_every_route_with_examples(client):
     description = client.get("/openapi.json").json()
     assert set(description["paths"]) == {
-        "/api/search", "/api/documents", "/api/documents/{id}", "/api/documents/{id}/text", "/api/documents/{id}/chunks", "/api/health",
-        "/api/health/ready", "/api/status",
+        "/api/search", "/api/documents", "/api/documents/{id}", "/api/documents/{id}/text", "/api/documents/{id}/chunks",
+        "/api/documents/{id}/lineage", "/api/chunks/{chunk_id}/lineage", "/api/health", "/api/health/ready", "/api/status",
     }  # fmt: skip
     for path, operations in description["paths"].items():
         for operation in operations.values():
