@@ -16,7 +16,6 @@ from stemma.library.spool import hash_source
 from stemma.settings import SETTINGS, Stage
 from stemma.store.postgres import Connection
 
-
 OnDisk = Literal["same", "changed", "gone", "unreadable"]
 
 
