@@ -6,7 +6,7 @@ export TRANSFORMERS_OFFLINE = 1
 export DO_NOT_TRACK = 1
 export DAGSTER_DISABLE_TELEMETRY = 1
 
-.PHONY: run setup test check docs test-slow
+.PHONY: run setup test check docs test-slow bench-parsing
 
 run: setup  ## Start everything and ingest the example library (or LIBRARY=/some/folder)
 	@$(VENV)/bin/stemma up --tour $(if $(LIBRARY),--library "$(LIBRARY)",)
@@ -31,6 +31,9 @@ check: setup
 
 test-slow: setup  ## The long property, fault and load tests
 	$(VENV)/bin/pytest -m slow
+
+bench-parsing: setup  ## PDF readers side by side (or PDFS="folder file.pdf")
+	$(PYTHON) -m evals.bench.parsing $(PDFS)
 
 docs: setup  ## Rewrite the generated reference pages
 	$(PYTHON) -m docs.generate
