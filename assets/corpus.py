@@ -9,7 +9,6 @@ from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
 from resources.recorder import Recorder
 from stemma.stages.corpus import publish_documents
-from stemma.stages.figures import EARLIER_FIGURES, keep_figures
 from stemma.stages.run import enter
 
 
@@ -34,8 +33,6 @@ def corpus(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: Corp
     run = corpus.run(context, batch)
     enter(run, "corpus")
     recorder = Recorder(context, run, check="published")
-    sources = run.sources()
-    outcome = publish_documents(run, sources)
+    outcome = publish_documents(run, run.sources())
     recorder.record(outcome)
-    keep_figures(run.pool, run.lake, run.settings, source_ids=sources["source_id"].to_list(), limit=sources.height + EARLIER_FIGURES)
     yield dg.MaterializeResult(asset_key="corpus")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stemma.failpoints import reach
 from stemma.lexical.errors import LexicalIndexDamaged, LexicalIndexUnavailable
 from stemma.lexical.index import ENTRY_SCHEMA, HIT_SCHEMA, Scope
 from stemma.lexical.tantivy_terms import analyzers, document, query_of, schema
@@ -139,6 +140,7 @@ class TantivyIndex:
             writer = self._locked_writer(self._open())
             try:
                 yield writer
+                reach("keywords.before_commit")
                 writer.commit()
             finally:
                 writer.wait_merging_threads()

@@ -14,6 +14,7 @@ from psycopg.rows import class_row
 
 from sql import load_queries
 from stemma.errors import DocumentError
+from stemma.failpoints import reach
 from stemma.library.files import FileStat, unlink_source
 from stemma.library.spool import hash_source
 from stemma.library.walk import is_reserved
@@ -78,6 +79,7 @@ def mark_deleting(connection: Connection, source_ids: Sequence[UUID], intent: In
             lock_sources(connection, some)
             rows = connection.execute(load_queries("library")["mark_deleting"], {"source_ids": some, "intent": intent, "now": now})
             marked += [source_id for (source_id,) in rows]
+        reach("deletion.marked")
     return marked
 
 
@@ -120,6 +122,7 @@ def _remove_entries(connection: Connection, source_ids: list[UUID], remove_spars
     publications = [publication for (publication,) in connection.execute(queries["publications_of"], {"source_ids": marked})]
     if publications:
         remove_sparse(publications)
+    reach("deletion.entries_removed")
     with connection.transaction():
         share_corpus(connection)
         lock_sources(connection, marked)
@@ -133,11 +136,13 @@ def _remove_files(connection: Connection, source_ids: list[UUID], library: Path,
         if deletion.disk_path is None or is_reserved(deletion.disk_path.split(b"/")[0]):
             continue
         try:
+            reach("deletion.before_unlink")
             gone = unlink_source(library, deletion.disk_path, *deletion.recorded)
         except OSError as error:
             outcome.failed[deletion.source_id] = f"The file could not be removed: {error.strerror}"
         else:
             outcome.changed += [] if gone else [deletion.source_id]
+    reach("deletion.file_removed")
     done = [deletion.source_id for deletion in due if deletion.source_id not in outcome.failed]
     parameters = {"source_ids": done, "after": "sparse_removed", "step": "file_removed", "now": now}
     connection.execute(load_queries("library")["advance_deletions"], parameters)
@@ -158,6 +163,8 @@ def _remove_rows(connection: Connection, source_ids: list[UUID], library: Path, 
         connection.execute(queries["exclude_sources"], excluded)
         retired = [key for (key,) in connection.execute(queries["delete_sources"], {"source_ids": going})]
         connection.execute(queries["retire_partitions"], {"partition_keys": retired, "now": now})
+        reach("deletion.before_commit")
+    reach("deletion.committed")
     outcome.deleted += going
     outcome.excluded += list(staying)
 

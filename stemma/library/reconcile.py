@@ -9,6 +9,7 @@ from uuid import UUID
 import polars as pl
 
 from sql import load_queries
+from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.library.catalog import library_name, walk_library
 from stemma.library.deletion import delete_sources, pending_deletions
@@ -80,6 +81,7 @@ def reconcile(
         batches = _requests(connection, settings, runs, now=now)
         retired_before = now - timedelta(seconds=settings.partition_retention_s)
         retired = connection.execute(load_queries("reconcile")["forgettable_partitions"], {"retired_before": retired_before}).fetchall()
+    reach("look.done")
     if batches:
         said.append(f"{sum(len(batch.partitions) for batch in batches)} documents requested in {len(batches)} runs")
     return Look(tuple(batches), tuple(key for (key,) in retired), "; ".join(said) or "nothing is due")
@@ -142,6 +144,7 @@ def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, library_away
             taken = claims.first_batch(ready, settings).height
             ready = ready.slice(taken)
             claimed += taken if batch else 0
+        reach("claim.before_commit")
         note_look(connection, LastLook(now, ready.height + n_waiting, library_away, settling))
     if not claimed:
         return []
@@ -160,6 +163,7 @@ def _requests(connection: Connection, settings: Settings, runs: Runs, *, now: da
             claims.close_unlaunched(connection, batch.batch_id, settings, now=now)
             continue
         claims.mark_requested(connection, batch.batch_id, now=now)
+        reach("request.before_commit")
         requested.append(batch)
     return requested
 
@@ -177,7 +181,9 @@ def _retire(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[in
     with pool.connection() as connection:
         due = publications_to_retire(connection, settings, now=now)
     if due:
+        reach("retire.before_entries")
         remove_sparse(due)
+        reach("retire.entries_removed")
         with pool.connection() as connection:
             mark_retired(connection, due)
 

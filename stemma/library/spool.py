@@ -11,10 +11,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from stemma.errors import DocumentTooLarge, MovedWhileReading, UnreadableFile
+from stemma.errors import DocumentTooLarge, MovedWhileReading, Unavailable, UnreadableFile
+from stemma.failpoints import reach
 from stemma.library.files import FileStat, is_racy, open_source
 
 _PIECE_BYTES = 1 << 20
+
+
+class SpoolUnavailable(Unavailable):
+    """The private copies of files cannot be written."""
+
+    code, remedy = (
+        "spool_unavailable",
+        "Check space and permissions of `spool` in STEMMA_HOME; the documents are tried again by themselves.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +56,22 @@ def spool(library: Path, disk_path: bytes, target_folder: Path, *, source_path: 
         MovedWhileReading: it vanished or became something else, or its stat changed during the copy.
         DocumentTooLarge: more than `max_bytes`; nothing was read.
         UnreadableFile: the operating system refuses. Opening never waits.
+        SpoolUnavailable: the copy cannot be written, whatever the file is.
     """
-    descriptor, name = tempfile.mkstemp(dir=target_folder, prefix="spool-")
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target_folder, prefix="spool-")
+    except OSError as error:
+        raise SpoolUnavailable(error.strerror or str(error)) from error
     copy = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as target:
             hashed = _hashed(library, disk_path, source_path, max_bytes=max_bytes, target=target)
+            reach("spool.copied")
+    except OSError as error:  # what the library refuses was named by `_hashed`
+        copy.unlink(missing_ok=True)
+        raise SpoolUnavailable(error.strerror or str(error)) from error
     except BaseException:
-        copy.unlink()
+        copy.unlink(missing_ok=True)
         raise
     return SpooledFile(hashed.content_hash, hashed.stat, hashed.stable, hashed.created_at, hashed.modified_at, copy)
 

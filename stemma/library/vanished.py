@@ -16,6 +16,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from sql import load_queries
+from stemma.failpoints import reach
 from stemma.library.deletion import mark_deleting
 from stemma.library.renames import Renamed, Unseen, apply_renames, find_renames
 from stemma.store.locks import giving_way
@@ -46,10 +47,12 @@ def decide(connection: Connection, library: Path, scan_id: int, *, prune_grace_s
         _close(connection, scan_id, [], n_vanished=0, now=now)
         return Verdict(complete=True, notices=(f"The library holds no file, though {len(unseen)} are known: nothing is decided.",))
     missing = list(_missing(library, unseen, unlistable))
+    reach("walk.before_decision")
     pairs = find_renames(connection, library, scan_id, missing, deadline=deadline)
     if pairs is None:
         return Verdict(complete=False)
     renamed = apply_renames(connection, scan_id, pairs, now=now)
+    reach("walk.after_renames")
     followed = {file.source_id for file in renamed}
     missing = [file for file in missing if file.source_id not in followed]
     _close(connection, scan_id, missing, n_vanished=sum(file.presence == "present" for file in missing), now=now)

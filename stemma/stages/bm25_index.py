@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stemma.failpoints import reach
 from stemma.lexical.index import ENTRY_SCHEMA, LexicalIndex
 from stemma.library.claims import OpenSource, open_source_rows
 from stemma.library.paths import document_id, folders_of
@@ -46,8 +47,10 @@ def index_chunks(run: Run, sources: pl.DataFrame, *, index_of: Callable[[SparseI
         if any(not frame.is_empty() for frame in frames):
             with contextlib.closing(index_of(index)) as engine:
                 engine.add(pl.concat(frames))
+            reach("keywords.committed")
         with run.pool.connection() as connection:
             record_coverage(connection, index, {targets[i].publication_id: entries_of[i].height for i in uncovered}, now=now())
+        reach("coverage.recorded")
         for source_id in uncovered:
             written[source_id] += entries_of[source_id].height
     rows = {i: (situated.contexts[i].output_hash, result_key(situated.output_hash(held_sources[i])), "") for i in targets}

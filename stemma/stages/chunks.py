@@ -15,6 +15,7 @@ from stemma.embedding.embedder import Embedder, EmbeddingSpec
 from stemma.embedding.models import embedding_spec
 from stemma.embedding.sentence_transformers_embedder import UnsoundVector
 from stemma.errors import DocumentError, EmbeddingMissing, InvalidChunks
+from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.parsing.document import ParsedDocument
 from stemma.stages.run import (
@@ -76,6 +77,7 @@ def chunk_documents(run: Run, sources: pl.DataFrame, *, embedder_of: Callable[[E
         held = record(run, connection, "chunks", run.wanted.chunking, rows)
         count_calls(run, connection, embedded={first_of[key]: n for key, n in chunked.embedded.items()})
         claims.fail_attempts(connection, run.run_id, "chunking", failures, run.settings, now=now())
+    reach("chunks.recorded")
     partitions = partition_of(sources)
     return StageOutcome(
         {

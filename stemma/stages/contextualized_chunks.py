@@ -7,6 +7,7 @@ import polars as pl
 
 from stemma.chunking.frame import CHUNK_SCHEMA, CONTEXT_SCHEMA
 from stemma.context.contextualize import contextualize
+from stemma.failpoints import reach
 from stemma.stages.run import Run, StageOutcome, Version, found_before, handed_over, keyed, now, partition_of, record, redo_without_input
 from stemma.store.lake import MissingObject
 from stemma.store.stage_results import StageResult, read_results, result_key, store_results
@@ -42,6 +43,7 @@ def contextualize_chunks(run: Run, sources: pl.DataFrame) -> StageOutcome:
         results = found | store_results(connection, run.lake, "contextualized_chunks", stored, outputs, fingerprint=fingerprint, now=now())
         rows = {i: (chunks[i].output_hash, results[keys[i]].output_hash, keys[i]) for i in ready}
         held = record(run, connection, "contextualized_chunks", fingerprint, rows)
+    reach("contexts.recorded")
     partitions = partition_of(sources)
     return StageOutcome(
         {partitions[i]: Version(output, {"reused": key in found, "method": run.settings.contextualizer}) for i, (_, output, key) in rows.items() if i in held},

@@ -8,6 +8,7 @@ import polars as pl
 import structlog
 
 from stemma.errors import DocumentError, EmbeddingMissing
+from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.library.claims import OpenSource, open_source_rows
 from stemma.library.paths import document_id
@@ -53,6 +54,7 @@ def publish_documents(run: Run, sources: pl.DataFrame) -> StageOutcome:
             versions[partitions[source_id]] = Version(finished.output_hash, _describe(finished, decision))
     with run.pool.connection() as connection:
         claims.fail_attempts(connection, run.run_id, "publishing", failures, run.settings, now=now())
+    reach("run.published")
     log.info("documents published", run_id=run.run_id, failed=len(failures), **decisions)
     return StageOutcome(versions, {partitions[source_id]: error for source_id, error in failures.items()})
 

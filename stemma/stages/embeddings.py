@@ -7,6 +7,7 @@ import polars as pl
 from stemma.embedding.embedder import Embedder, EmbeddingSpec
 from stemma.embedding.sentence_transformers_embedder import UnsoundVector
 from stemma.errors import DocumentError, EmbeddingMissing
+from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.stages.run import Run, StageOutcome, Version, count_calls, now, partition_of, record
 from stemma.stages.situated import situated_chunks
@@ -63,6 +64,7 @@ def embed_chunks(
         held = record(run, connection, "embeddings", run.wanted.embedding, rows)
         count_calls(run, connection, embedded=embedded)
         claims.fail_attempts(connection, run.run_id, "embedding", failures, run.settings, now=now())
+    reach("embeddings.recorded")
     partitions = partition_of(sources)
     return StageOutcome(
         {
@@ -87,6 +89,8 @@ def _embed(run: Run, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: 
             digests = [digest for digest in digests if digest not in refused]
             continue
         digests = digests[len(part) :]
+        reach("embeddings.before_store")
         with run.pool.connection() as connection:
             store_vectors(connection, spec.spec_hash, part, vectors)
+        reach("embeddings.stored")
     return unsound

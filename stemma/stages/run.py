@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 
 from sql import load_queries
 from stemma.errors import DocumentError
+from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.settings import Fingerprints, Settings
 from stemma.store.lake import Lake
@@ -96,6 +97,8 @@ def open_run(
         elif first:
             claims.claim_partitions(connection, partitions, run_id, wanted, now=now())
         claims.begin_publications(connection, run_id, now=now())
+        connection.commit()
+        reach("run.begun")
         row = connection.execute("SELECT settings, fingerprints, epoch FROM run_settings WHERE run_id = %s", [run_id]).fetchone()
     assert row is not None
     frozen, fingerprints, epoch = row

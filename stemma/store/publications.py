@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 
 from sql import load_queries
 from stemma.errors import EmbeddingMissing
+from stemma.failpoints import reach
 from stemma.parsing.document import ParsedDocument
 from stemma.settings import Fingerprints, Settings
 from stemma.store.chunk_record import ChunkRecord, chunk_id
@@ -140,6 +141,7 @@ def publish_document(
     with connection.transaction():
         epoch, active_index, active_sparse_index = connection.execute(queries["lock_corpus_state"]).fetchall()[0]
         lock_sources(connection, [UUID(finished.source_id)])
+        reach("publish.locked")
         parameters = _parameters(finished, recipe, now=now) | {"active_sparse_index": active_sparse_index}
         with connection.cursor(row_factory=class_row(_Facts)) as cursor:
             facts = cursor.execute(queries["publication_facts"], parameters).fetchone()
@@ -173,6 +175,8 @@ def publish_document(
             connection.execute(queries["go_live"], parameters)
         connection.execute(queries["record_corpus"], parameters)
         connection.execute(queries["settle_source"], parameters)
+        reach("publish.before_commit")
+    reach("publish.committed")
     return "unchanged" if is_live else "published"
 
 
@@ -233,7 +237,7 @@ def _insert_assets(connection: Connection, finished: FinishedDocument) -> None:
         cursor.executemany(
             load_queries("publications")["insert_asset"],
             [
-                (finished.publication_id, index, asset.kind, asset.page, asset.char_start, asset.char_end, asset.caption, asset.picture)
+                (finished.publication_id, index, asset.kind, asset.page, asset.char_start, asset.char_end, asset.caption)
                 for index, asset in enumerate(finished.document.assets)
             ],
         )

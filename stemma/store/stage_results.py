@@ -9,6 +9,7 @@ from typing import Literal
 import polars as pl
 
 from sql import load_queries
+from stemma.failpoints import reach
 from stemma.store.lake import Lake
 from stemma.store.postgres import Connection
 
@@ -58,6 +59,7 @@ def store_results(
     if not outputs:
         return {}
     name = lake.write(stage, frame)
+    reach("lake.object_written")
     connection.execute(
         load_queries("stage_results")["store_results"],
         {"stage": stage, "keys": list(outputs), "hashes": list(outputs.values()), "fingerprint": fingerprint, "object": name, "now": now},

@@ -41,7 +41,6 @@ def test_the_commands_are_those_of_the_reference():
         "parse",
         "chunk",
         "doctor",
-        "figures",
         "settings",
         "db",
     }

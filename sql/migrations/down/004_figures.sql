@@ -1,2 +1,0 @@
-DROP TABLE IF EXISTS figures;
-ALTER TABLE document_assets DROP COLUMN IF EXISTS picture;
