@@ -6,7 +6,7 @@ export TRANSFORMERS_OFFLINE = 1
 export DO_NOT_TRACK = 1
 export DAGSTER_DISABLE_TELEMETRY = 1
 
-.PHONY: run setup test check docs test-slow faults
+.PHONY: run setup test check docs test-slow bench-parsing faults
 
 run: setup  ## Start everything and ingest the example library (or LIBRARY=/some/folder)
 	@$(VENV)/bin/stemma up --tour $(if $(LIBRARY),--library "$(LIBRARY)",)
@@ -31,6 +31,9 @@ check: setup
 
 test-slow: setup  ## The long property, fault and load tests
 	$(VENV)/bin/pytest -m slow
+
+bench-parsing: setup  ## PDF readers side by side (or PDFS="folder file.pdf")
+	$(PYTHON) -m evals.bench.parsing $(PDFS)
 
 faults: setup  ## Operations, kills and refusals from SEEDS=200 seeds on; prints what was survived
 	@PYTHONPATH=tests/faults:tests:. $(PYTHON) tests/faults/run_seeds.py --seeds $(or $(SEEDS),200)

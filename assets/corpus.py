@@ -9,6 +9,7 @@ from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
 from resources.recorder import Recorder
 from stemma.stages.corpus import publish_documents
+from stemma.stages.figures import EARLIER_FIGURES, keep_figures
 from stemma.stages.run import enter
 
 
@@ -33,6 +34,8 @@ def corpus(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: Corp
     run = corpus.run(context, batch)
     enter(run, "corpus")
     recorder = Recorder(context, run, check="published")
-    outcome = publish_documents(run, run.sources())
+    sources = run.sources()
+    outcome = publish_documents(run, sources)
     recorder.record(outcome)
+    keep_figures(run.pool, run.lake, run.settings, source_ids=sources["source_id"].to_list(), limit=sources.height + EARLIER_FIGURES)
     yield dg.MaterializeResult(asset_key="corpus")

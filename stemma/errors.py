@@ -11,7 +11,7 @@ StemmaError
  └─ ConfigurationError     a setting, migration or installation must be mended first
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class StemmaError(Exception):
@@ -21,7 +21,7 @@ class StemmaError(Exception):
     """Stable, lower snake case; one class per code."""
     remedy: ClassVar[str] = ""
     """What to do next, a full sentence."""
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
     """Whether the same work may succeed later without a change of bytes, settings or code."""
 
     def __str__(self) -> str:
@@ -34,6 +34,12 @@ class DocumentError(StemmaError):
     def __init__(self, source_path: str, detail: str) -> None:
         super().__init__(source_path, detail)  # pickle rebuilds from args: parsers run in child processes
         self.source_path, self.detail = source_path, detail
+
+    def of(self, source_path: str) -> Self:
+        """The same verdict on another file of equal bytes."""
+        error = type(self)(source_path, self.detail)
+        error.retryable = self.retryable
+        return error
 
     def __str__(self) -> str:
         return f"{self.source_path}: {self.detail}. {self.remedy}"

@@ -42,7 +42,8 @@ SELECT %(publication_id)s, %(doc_id)s, s.source_id, s.workspace_id, s.source_pat
   FROM sources AS s WHERE s.source_id = %(source_id)s;
 
 -- name: insert_asset
-INSERT INTO document_assets (publication_id, asset_index, kind, page, char_start, char_end, caption) VALUES (%s, %s, %s, %s, %s, %s, %s);
+INSERT INTO document_assets (publication_id, asset_index, kind, page, char_start, char_end, caption, picture)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s);
 
 -- name: supersede
 -- The version that was live goes in the same transaction, with its chunks and vectors; its keyword entries are retired later.

@@ -9,6 +9,7 @@ from stemma.cli import db, settings
 from stemma.cli.chunk import chunk
 from stemma.cli.doctor import doctor
 from stemma.cli.documents import documents, show
+from stemma.cli.figures import figures
 from stemma.cli.ingest import ingest
 from stemma.cli.parse import parse
 from stemma.cli.search import search
@@ -48,7 +49,7 @@ def stemma(
     """
 
 
-for function in (up, down, status, ingest, search, documents, show, trace, parse, chunk, doctor):
+for function in (up, down, status, ingest, search, documents, show, trace, figures, parse, chunk, doctor):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

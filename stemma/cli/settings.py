@@ -86,8 +86,9 @@ def set_settings(
             raise InvalidSetting(f"{assignment} is not of the form NAME=VALUE")
         given[name] = value
     with corpus_database(base) as url, connect(url) as connection:
-        set_overrides(connection, base, given)
+        changed = set_overrides(connection, base, given)
         _report(base, connection, given, as_json=as_json)
+    _warn(changed)
 
 
 @app.command("unset")
@@ -108,8 +109,9 @@ def unset_settings(names: Annotated[list[str], typer.Argument(metavar="NAME...",
 
     base = load_settings()
     with corpus_database(base) as url, connect(url) as connection:
-        unset_overrides(connection, base, names)
+        changed = unset_overrides(connection, base, names)
         _report(base, connection, names, as_json=as_json)
+    _warn(changed)
 
 
 def describe_settings(base: "Settings", connection: "Connection | None") -> list[dict[str, Any]]:
@@ -147,6 +149,14 @@ def _report(base: "Settings", connection: "Connection", names: Iterable[str], *,
         return
     for row in rows:
         print(f"{row['name']} = {row['value']} ({row['source']}; stage: {row['stage']})")
+
+
+def _warn(changed: "Settings") -> None:
+    """Say on standard error what is allowed and hardly meant."""
+    from stemma.embedding.window import window_warning
+
+    if warning := window_warning(changed):
+        note(f"Warning: {warning}.")
 
 
 @contextmanager

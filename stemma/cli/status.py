@@ -58,18 +58,21 @@ def look(settings: "Settings") -> dict[str, Any]:
         "library": (holder and holder.library) or str(settings.library),
         "addresses": addresses(settings),
         "problems": {"service": service_problem(settings), "dagster": problem(settings)},
-        "documents": _documents(settings),
+        **_corpus(settings),
     }
 
 
-def _documents(settings: "Settings") -> dict[str, Any]:
+def _corpus(base: "Settings") -> dict[str, Any]:
     from stemma.cli.postgres import corpus_database
+    from stemma.embedding.window import window_warning
     from stemma.library.listing import count_by_status
+    from stemma.store.app_settings import current_settings
     from stemma.store.postgres import connect
 
-    with corpus_database(settings) as url, connect(url) as connection:
+    with corpus_database(base) as url, connect(url) as connection:
         by_status = count_by_status(connection)
-    return {"total": sum(by_status.values()), "by_status": by_status}
+        warning = window_warning(current_settings(connection, base))
+    return {"documents": {"total": sum(by_status.values()), "by_status": by_status}, "warnings": [warning] if warning else []}
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -82,6 +85,8 @@ def _print(found: dict[str, Any]) -> None:
         print(f"  {name:<12} {address}")
     counts = ", ".join(f"{count} {status}" for status, count in found["documents"]["by_status"].items() if count)
     print(f"  {'Documents':<12} {found['documents']['total']}" + (f": {counts}" if counts else ""))
+    for warning in found["warnings"]:
+        print(f"  Warning: {warning}")
     for part, reason in found["problems"].items():
         if reason:
             print(f"  {part} is not in order: {reason}")

@@ -42,6 +42,8 @@ class Asset:
     char_end: int
     page: int | None = None
     caption: str | None = None
+    picture: str | None = None
+    """Where the figure's picture lies in the file, as `take_pictures` understands it; None: not in the file."""
 
 
 @dataclass(frozen=True)

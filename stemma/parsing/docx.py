@@ -11,7 +11,7 @@ from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.elements import Element, attribute, child, is_on, local_name
 from stemma.parsing.encoding import NotText, decode
 from stemma.parsing.html import add_html, html_tree
-from stemma.parsing.ooxml import Package
+from stemma.parsing.ooxml import Package, embedded_picture
 from stemma.parsing.tables import markdown_table
 
 # Deleted and moved-away text, field codes, comments' anchors, what Word shows only in place of something else.
@@ -51,7 +51,8 @@ class _Inline:
 
     pieces: list[str] = field(default_factory=list[str])
     boxes: list[Element] = field(default_factory=list[Element])
-    pictures: list[str] = field(default_factory=list[str])
+    pictures: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
+    """Caption, and the place of the picture."""
 
 
 class _Reader:
@@ -112,8 +113,8 @@ class _Reader:
             self.builder.add("  " * min(level, 9) + f"{mark} {text}".lstrip(), "list", continues=True)
         else:
             self.builder.add(text, "code" if style.is_code else "paragraph", continues=style.is_code)
-        for picture in inline.pictures:
-            self.builder.add_figure(picture)
+        for caption, picture in inline.pictures:
+            self.builder.add_figure(caption, picture=picture)
         for box in inline.boxes:
             self.blocks(box, depth + 1)
 
@@ -158,9 +159,13 @@ class _Reader:
                     inline.pieces.append(f"[^{len(self._note_ids)}]")
                 case "txbxContent":
                     inline.boxes.append(element)
-                case "docPr":
-                    if description := clean_line(attribute(element, "descr") or ""):
-                        inline.pictures.append(description)
+                case "inline" | "anchor":
+                    properties = child(element, "docPr")
+                    caption = clean_line(attribute(properties, "descr") or "") if properties is not None else ""
+                    picture = embedded_picture(element, self._package, self._relationships)
+                    if caption or picture:
+                        inline.pictures.append((caption, picture))
+                    self._inline(element, inline, depth + 1)
                 case "r" if is_on(child(element, "rPr", "vanish")):
                     pass
                 case "AlternateContent":

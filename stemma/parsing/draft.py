@@ -8,6 +8,7 @@ from typing import Any, Literal
 from stemma.errors import CorruptDocument, DocumentTooLarge
 from stemma.parsing.cleaning import clean_text, is_visible
 from stemma.parsing.document import Asset, Block, BlockKind, Extraction, Page
+from stemma.parsing.work_folder import WorkFolder
 from stemma.settings import Settings
 
 
@@ -41,6 +42,10 @@ class Source:
     path: Path
     source_path: str
     options: ParsingOptions = ParsingOptions()
+    work: WorkFolder = field(default_factory=WorkFolder)
+    """Where a parser whose pages cost time keeps those that it has finished."""
+    pictures: tuple[str, ...] = ()
+    """The places of the pictures to take, where not the text is asked for but its figures."""
 
     def corrupt(self, detail: str) -> CorruptDocument:
         """The error that says that the bytes are unsound; `detail` is a clause without full stop or host path."""
@@ -120,10 +125,11 @@ class DraftBuilder:
             if moved.kind == "table":
                 self._assets.append(Asset("table", moved.char_start, moved.char_end, page))
 
-    def add_figure(self, caption: str | None) -> None:
-        """Note a picture without text of its own at the present position."""
+    def add_figure(self, caption: str | None, *, picture: str | None = None) -> None:
+        """Note a picture without text of its own at the present position; `picture` says where in the file it lies."""
         page = self._page[0] if self._page else None
-        self._assets.append(Asset("figure", self.length, self.length, page, clean_text(caption) if caption else None))
+        caption, picture = (clean_text(text) if text else None for text in (caption, picture))
+        self._assets.append(Asset("figure", self.length, self.length, page, caption, picture))
 
     def start_page(self, number: int, label: str | None = None) -> None:
         """What follows belongs to this page; the one before it ends."""

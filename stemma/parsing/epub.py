@@ -1,6 +1,7 @@
 """EPUB: the chapters in the order of the book's spine, each read as a page of HTML."""
 
 import posixpath
+from functools import partial
 from urllib.parse import unquote
 
 from stemma.errors import EncryptedDocument
@@ -9,7 +10,7 @@ from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.elements import Element, attribute, local_name
 from stemma.parsing.encoding import NotText, decode
 from stemma.parsing.html import add_html, html_tree
-from stemma.parsing.zipped import ZippedParts
+from stemma.parsing.zipped import ZippedParts, part_picture
 
 _CHAPTERS = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 _PROPERTIES = {"title": "title", "creator": "author", "subject": "keywords", "language": "language", "publisher": "publisher"}
@@ -41,7 +42,7 @@ def parse_epub(source: Source) -> Draft:
                 missing.append(posixpath.basename(chapter))
                 continue
             if (tree := html_tree(text)) is not None:
-                add_html(builder, tree)
+                add_html(builder, tree, picture_at=partial(_picture, parts, posixpath.dirname(chapter)))
     if chapters and len(missing) == len(chapters):
         raise source.corrupt("none of its chapters can be read")
     properties = _properties(root)
@@ -72,6 +73,11 @@ def _protected(parts: ZippedParts) -> set[str]:
         return set()
     references = (element for element in parts.tree("META-INF/encryption.xml").iter() if local_name(element) == "CipherReference")
     return {posixpath.normpath(unquote(reference.get("URI", ""))) for reference in references}
+
+
+def _picture(parts: ZippedParts, folder: str, address: str) -> str | None:
+    part = posixpath.normpath(posixpath.join(folder, unquote(address)))
+    return part_picture(part) if address and parts.has(part) else None
 
 
 def _properties(root: Element) -> dict[str, str]:

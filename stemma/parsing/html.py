@@ -1,7 +1,7 @@
 """HTML: the text that a page shows, in the order of its source; nothing is fetched."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -55,9 +55,13 @@ def html_tree(text: str) -> HtmlElement | None:
         return None
 
 
-def add_html(builder: DraftBuilder, root: HtmlElement) -> None:
-    """Append what the tree shows. Walks without recursion: pages nest deeper than Python's stack."""
-    flow = _Flow(builder)
+def add_html(builder: DraftBuilder, root: HtmlElement, *, picture_at: Callable[[str], str | None] = lambda _: None) -> None:
+    """Append what the tree shows. Walks without recursion: pages nest deeper than Python's stack.
+
+    Args:
+        picture_at: an image's address -> the place of its picture in the file, or None when it lies elsewhere.
+    """
+    flow = _Flow(builder, picture_at)
     menus = html_menus(root)
     walk = etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
@@ -82,7 +86,8 @@ def add_html(builder: DraftBuilder, root: HtmlElement) -> None:
 class _Flow:
     """Inline text gathered until a block begins or ends, and what surrounds it."""
 
-    def __init__(self, builder: DraftBuilder) -> None:
+    def __init__(self, builder: DraftBuilder, picture_at: Callable[[str], str | None]) -> None:
+        self._picture_at = picture_at
         self.skipped: set[HtmlElement] = set()  # entered by no one, but their tail is text of the parent
         self._builder = builder
         self._pieces: list[str] = []
@@ -106,8 +111,10 @@ class _Flow:
             self._marker = self._next_marker()
         elif name == "br":
             self._pieces.append("\n")
-        elif name == "img" and element.get("alt", "").strip():
-            self._builder.add_figure(clean_line(element.get("alt", "")))
+        elif name == "img":
+            caption, picture = clean_line(element.get("alt", "")), self._picture_at(element.get("src", ""))
+            if caption or picture:
+                self._builder.add_figure(caption, picture=picture)
         self._text(element.text)
 
     def close(self, element: HtmlElement, name: str) -> None:

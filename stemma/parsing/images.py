@@ -34,10 +34,15 @@ def parse_image(source: Source) -> Draft:
             n_pages = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
             mime_type = image.get_format_mimetype()
             size = image.size
+            finished = source.work.finished(_paragraphs)
             for number in range(1, n_pages + 1):
                 builder.start_page(number)
-                image.seek(number - 1)
-                text = _page_text(source, image) if _wants_ocr(source, number) else []
+                if number <= len(finished):
+                    text = finished[number - 1]
+                else:
+                    image.seek(number - 1)
+                    text = _page_text(source, image) if (wanted := _wants_ocr(source, number)) else []
+                    source.work.keep([text] if wanted else [], first=number - 1)
                 for paragraph in text:
                     builder.add(paragraph)
                 (ocr_pages if text else without_text).append(number)
@@ -52,6 +57,11 @@ def parse_image(source: Source) -> Draft:
 
 def _wants_ocr(source: Source, page: int) -> bool:
     return source.options.ocr_engine != "none" and page <= source.options.ocr_max_pages
+
+
+def _paragraphs(record: list[str]) -> list[str]:
+    """A finished page, as it was kept."""
+    return [str(paragraph) for paragraph in record]
 
 
 def _page_text(source: Source, image: "PillowImage") -> list[str]:

@@ -18,22 +18,20 @@ _TABLE = "tabular|tabularx|tabulary|longtable|tabu"
 _LIST = "itemize|enumerate|description"
 _SECTIONS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
 _TOKEN = re.compile(
-    rf"\\begin\{{(?P<code>{_CODE})\*?\}}(?P<code_body>.*?)\\end\{{(?P=code)\*?\}}"
-    rf"|\\begin\{{(?P<math>{_MATH})\*?\}}.*?\\end\{{(?P=math)\*?\}}|\\\[.*?\\\]|(?<!\\)\$\$.*?\$\$"
-    rf"|\\begin\{{(?P<table>{_TABLE})\*?\}}(?P<table_body>.*?)\\end\{{(?P=table)\*?\}}"
+    rf"\\begin\{{(?:(?P<code>{_CODE})|(?P<math>{_MATH})|(?P<table>{_TABLE}))\*?\}}|(?P<display>\\\[|(?<!\\)\$\$)"
     rf"|\\(?P<edge>begin|end)\{{(?P<list>{_LIST})\}}|\\item\b[ \t]*(?:\[(?P<label>[^\]]{{0,200}})\])?"
     rf"|\\(?P<section>{'|'.join(_SECTIONS)})\*?[ \t]*(?:\[[^\]]{{0,500}}\])?(?=\{{)|\\caption\*?[ \t]*(?:\[[^\]]{{0,500}}\])?(?=\{{)"
-    r"|(?P<break>\n[ \t]*\n\s*)|(?P<comment>(?<!\\)%[^\n]*(?:\n[ \t]*|\Z))",
-    re.DOTALL,
+    r"|(?P<break>\n[ \t]*\n\s*)|(?P<comment>(?<!\\)%[^\n]*(?:\n[ \t]*|\Z))"
 )
 _REFERENCES = ("cite", "citet", "citep", "citeauthor", "ref", "eqref", "pageref", "autoref", "cref", "Cref")
+_DISPLAY_ENDS = {"\\[": "\\]", "$$": "$$"}
 _PREAMBLE = re.compile(r".*?\\begin\{document\}", re.DOTALL)
 _RULES = re.compile(
-    r"\\(?:hline|toprule|midrule|bottomrule|endhead|endfirsthead|endfoot|endlastfoot)\b|\\(?:cline|cmidrule)(?:\([^)]*\))?\{[^}]*\}"
+    r"\\(?:hline|toprule|midrule|bottomrule|endhead|endfirsthead|endfoot|endlastfoot)\b|\\(?:cline|cmidrule)(?:\([^)]{0,100}\))?\{[^}]{0,100}\}"
 )
-_MULTICOLUMN = re.compile(r"\\multicolumn\{(\d{1,2})\}\{[^}]*\}")
-# Arguments that lay out the text, and marks without words of their own.
-_LAYOUT = re.compile(r"\\(?:label|vspace|hspace|includegraphics|input|include|bibliographystyle|bibliography|setlength|pagestyle)\*?(?:\[[^\]]*\])?(?:\{[^}]*\})+|\\(?:centering|noindent|maketitle|tableofcontents|newpage|clearpage|raggedright|small|footnotesize|large|bfseries|itshape)\b|\\(?:begin|end)\{[a-zA-Z*]+\}(?:\[[^\]]{0,100}\])?")  # fmt: skip
+_MULTICOLUMN = re.compile(r"\\multicolumn\{(\d{1,2})\}\{[^}]{0,500}\}")
+# Arguments that lay out the text, and marks without words of their own. What is bounded is looked through again for every opening.
+_LAYOUT = re.compile(r"\\(?:label|vspace|hspace|includegraphics|input|include|bibliographystyle|bibliography|setlength|pagestyle)\*?(?:\[[^\]]{0,500}\])?(?:\{[^}]{0,500}\})+|\\(?:centering|noindent|maketitle|tableofcontents|newpage|clearpage|raggedright|small|footnotesize|large|bfseries|itshape)\b|\\(?:begin|end)\{[a-zA-Z*]+\}(?:\[[^\]]{0,100}\])?")  # fmt: skip
 
 
 def parse_latex(source: Source) -> Draft:
@@ -57,6 +55,31 @@ def parse_latex(source: Source) -> Draft:
     )
 
 
+class Closings:
+    """Where what was opened is closed. What is closed nowhere is looked for once, so that a text full of openings is read in linear time."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._absent: set[str] = set()
+
+    def after(self, position: int, closing: str) -> tuple[int, int] | None:
+        """Start and end of the next `closing`; an environment's is given without its end, which is `}` or `*}`."""
+        start = position
+        while closing not in self._absent:
+            start = self._text.find(closing, start)
+            if start < 0:
+                self._absent.add(closing)
+                break
+            end = start + len(closing)
+            if not closing.startswith("\\end"):
+                return start, end
+            end += self._text.startswith("*", end)
+            if self._text.startswith("}", end):
+                return start, end + 1
+            start = end
+        return None
+
+
 class _Reader:
     def __init__(self, builder: DraftBuilder, text: str) -> None:
         self._builder = builder
@@ -64,6 +87,7 @@ class _Reader:
         self._pending: list[str] = []
         self._lists: list[tuple[str, int]] = []  # open environments and how many items each has had
         self._marker = ""
+        self._closings = Closings(text)
         used = [name for name in _SECTIONS if re.search(rf"\\{name}\*?\s*[\[{{]", text)]
         self._levels = {name: min(level, 6) for level, name in enumerate(used, 1)}
 
@@ -79,14 +103,12 @@ class _Reader:
     def _token(self, found: re.Match[str]) -> int:
         """Take one token; returns where the text goes on."""
         source = found[0]
+        if whole := found["code"] or found["math"] or found["table"] or found["display"]:
+            return self._whole(found, whole)
         if found["comment"] is not None:
             return found.end() - (1 if source.endswith("\n") and self._text[found.end() : found.end() + 1] == "\n" else 0)
         self._flush()
-        if found["code"]:
-            self._builder.add(re.sub(r"^(?:\[[^\]]*\]|\{[^}]*\})+", "", found["code_body"]), "code")
-        elif found["table"]:
-            self._builder.add(markdown_table(_rows(found["table_body"])), "table")
-        elif found["edge"] == "begin":
+        if found["edge"] == "begin":
             self._lists.append((found["list"], 0))
         elif found["edge"] == "end":
             self._lists = self._lists[:-1]
@@ -97,9 +119,23 @@ class _Reader:
             kind: BlockKind = "heading" if found["section"] else "caption"
             self._builder.add(_spoken(argument), kind, level=self._levels[found["section"]] if found["section"] else 0)
             return end
-        elif found["break"] is None:
-            self._builder.add(source, "formula")
         return found.end()
+
+    def _whole(self, found: re.Match[str], name: str) -> int:
+        """Take an environment that is one block, or its opening alone as text where nothing closes it; returns where the text goes on."""
+        closing = self._closings.after(found.end(), _DISPLAY_ENDS.get(name, f"\\end{{{name}"))
+        if closing is None:
+            self._pending.append(found[0])
+            return found.end()
+        body, end = self._text[found.end() : closing[0]], closing[1]
+        self._flush()
+        if found["code"]:
+            self._builder.add(re.sub(r"^(?:\[[^\]]*\]|\{[^}]*\})+", "", body), "code")
+        elif found["table"]:
+            self._builder.add(markdown_table(_rows(body)), "table")
+        else:
+            self._builder.add(self._text[found.start() : end], "formula")
+        return end
 
     def _item(self, label: str | None) -> None:
         name, number = self._lists.pop() if self._lists else ("itemize", 0)
@@ -140,7 +176,7 @@ def _argument(text: str, start: int) -> tuple[str, int]:
 
 def _rows(body: str) -> Iterator[list[str]]:
     body = re.sub(r"^\s*(?:\[[^\]]*\]|\{(?:[^{}]|\{[^{}]*\})*\})+", "", body)  # the columns' layout
-    for row in re.split(r"\\\\(?:\[[^\]]*\])?|\\tabularnewline\b", _RULES.sub("", re.sub(r"(?<!\\)%[^\n]*\n", "", body))):
+    for row in re.split(r"\\\\(?:\[[^\]]{0,100}\])?|\\tabularnewline\b", _RULES.sub("", re.sub(r"(?<!\\)%[^\n]*(?:\n|\Z)", "", body))):
         cells: list[str] = []
         for cell in re.split(r"(?<!\\)&", row):
             merged = _MULTICOLUMN.search(cell)

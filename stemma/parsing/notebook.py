@@ -1,5 +1,6 @@
 """Jupyter notebooks: Markdown cells as Markdown, code cells and their outputs as code."""
 
+import base64
 import json
 import re
 from typing import Any, cast
@@ -10,7 +11,8 @@ from stemma.parsing.markdown import heading_text, markdown_blocks
 from stemma.parsing.plain import read_text
 
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_PICTURES = ("image/png", "image/jpeg", "image/svg+xml", "application/vnd.plotly.v1+json")
+_PIXELS = ("image/png", "image/jpeg")
+_PICTURES = (*_PIXELS, "image/svg+xml", "application/vnd.plotly.v1+json")
 
 
 def parse_notebook(source: Source) -> Draft:
@@ -29,7 +31,7 @@ def parse_notebook(source: Source) -> Draft:
         raise source.corrupt("it is no notebook") from error
     builder = DraftBuilder(source)
     headings: list[str] = []
-    for cell in cells:
+    for number, cell in enumerate(cells):
         text = clean_text(_joined(cell.get("source", cell.get("input", ""))))
         match cell.get("cell_type"):
             case "markdown" | "heading":
@@ -38,8 +40,8 @@ def parse_notebook(source: Source) -> Draft:
                 headings += [text[block.char_start : block.char_end] for block in blocks if block.level == 1]
             case "code":
                 builder.add(text, "code")
-                for output in cast(list[dict[str, Any]], cell.get("outputs") or []):
-                    _add_output(builder, output)
+                for position, output in enumerate(cast(list[dict[str, Any]], cell.get("outputs") or [])):
+                    _add_output(builder, output, f"output:{number}/{position}")
             case _:
                 builder.add(text)
     metadata = cast(dict[str, Any], notebook.get("metadata") or {})
@@ -48,20 +50,27 @@ def parse_notebook(source: Source) -> Draft:
     return builder.finish(title=stated_title(_text_of(metadata.get("title")), *titles), metadata={"language": _text_of(language)})
 
 
+def output_picture(source: Source, place: str) -> bytes:
+    """The picture at `CELL/OUTPUT`, counted from 0, as parse_notebook noted it. Raises LookupError or ValueError where there is none."""
+    cell, output = map(int, place.split("/"))
+    data = _cells(json.loads(read_text(source).text))[cell]["outputs"][output]["data"]
+    return base64.b64decode(_joined(next(data[kind] for kind in _PIXELS if kind in data)))
+
+
 def _cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
     if "cells" in notebook:
         return [dict(cell) for cell in notebook["cells"]]
     return [dict(cell) for sheet in notebook["worksheets"] for cell in sheet["cells"]]  # before version 4
 
 
-def _add_output(builder: DraftBuilder, output: dict[str, Any]) -> None:
+def _add_output(builder: DraftBuilder, output: dict[str, Any], place: str) -> None:
     data = cast(dict[str, Any], output.get("data") or {})
     if output.get("output_type") == "error":
         text = f"{_text_of(output.get('ename')) or 'Error'}: {_text_of(output.get('evalue')) or ''}"
     else:
         text = _joined(output.get("text") or data.get("text/plain") or data.get("text/markdown") or "")
     if any(kind in data for kind in _PICTURES):
-        builder.add_figure(None)
+        builder.add_figure(None, picture=place if any(kind in data for kind in _PIXELS) else None)
     else:
         builder.add(_shown(text), "code")
 

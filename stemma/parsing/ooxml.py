@@ -1,11 +1,12 @@
 """Office Open XML packages: main part, relationships and properties, transitional and strict alike."""
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from stemma.parsing.elements import local_name
-from stemma.parsing.zipped import ZippedParts
+from stemma.parsing.elements import Element, attribute, local_name
+from stemma.parsing.zipped import ZippedParts, part_picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +51,11 @@ class Package(ZippedParts):
                 properties = {names.get(local_name(element)): (element.text or "").strip() for element in self.tree(relationship.part)}
                 return {name: value for name, value in properties.items() if name and value}
         return {}
+
+
+def embedded_picture(shape: Element, package: Package, relationships: Mapping[str, Relationship]) -> str | None:
+    """The place of the picture that a shape shows; None when it shows none, or one outside the file. What stands in its text shows its own."""
+    blips = (element for element in shape.iter() if local_name(element) == "blip")
+    blip = next((blip for blip in blips if not any(local_name(above) == "txbxContent" for above in blip.iterancestors())), None)
+    relationship = relationships.get(attribute(blip, "embed") or "") if blip is not None else None
+    return part_picture(relationship.part) if relationship is not None and package.has(relationship.part) else None

@@ -1,5 +1,6 @@
 """OpenDocument text and presentations: paragraphs, headings, lists, tables and notes, as they read with all changes accepted."""
 
+import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -8,7 +9,7 @@ from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.elements import Element, attribute, child, local_name
 from stemma.parsing.tables import markdown_table
-from stemma.parsing.zipped import ZippedParts
+from stemma.parsing.zipped import ZippedParts, part_picture
 
 # Deleted text lives in tracked-changes; forms, scripts and numbering of pages are no content.
 _LEFT_OUT = frozenset({"tracked-changes", "annotation", "annotation-end", "ruby-text", "forms", "hidden-text", "desc", "notes"})
@@ -195,11 +196,18 @@ class _Reader:
     def _frame(self, frame: Element, depth: int) -> None:
         self._check(depth)
         caption = next((clean_line(part.text or "") for part in frame if local_name(part) in ("desc", "title") and part.text), None)
-        if caption and child(frame, "text-box") is None and child(frame, "table") is None:
-            self.builder.add_figure(caption)
+        picture = self._picture(frame)
+        if (caption or picture) and child(frame, "text-box") is None and child(frame, "table") is None:
+            self.builder.add_figure(caption, picture=picture)
         for part in frame:
             if local_name(part) in ("text-box", "table"):
                 self.blocks([part] if local_name(part) == "table" else part, depth + 1)
+
+    def _picture(self, frame: Element) -> str | None:
+        """The place of a frame's picture; of several pictures of one frame the first is the best."""
+        image = child(frame, "image")
+        part = posixpath.normpath((attribute(image, "href") or "").lstrip("/")) if image is not None else ""
+        return part_picture(part) if self._document.has(part) else None
 
     def _list(self, element: Element, depth: int, level: int = 0, style: str = "") -> None:
         self._check(depth)

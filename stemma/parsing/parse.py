@@ -10,20 +10,31 @@ from stemma.parsing.cleaning import clean_metadata, is_visible
 from stemma.parsing.document import Page, ParsedDocument
 from stemma.parsing.draft import Draft, ParsingOptions, Source
 from stemma.parsing.formats import Format
+from stemma.parsing.work_folder import WorkFolder
 
 log = structlog.get_logger(__name__)
 
 
-def parse_file(path: Path, *, source_path: str, format: Format, options: ParsingOptions) -> ParsedDocument:
+def parse_file(
+    path: Path,
+    *,
+    source_path: str,
+    format: Format,
+    options: ParsingOptions,
+    work_folder: Path | None = None,
+    pictures: tuple[str, ...] = (),
+) -> ParsedDocument:
     """Parse a private copy of a file.
 
     Args:
         path: where the bytes lie; nothing of it enters the result.
         source_path: names the document in errors and logs.
+        work_folder: where finished pages are kept for a parse that is ended, and found by the next; the caller removes it.
+        pictures: what `Source.pictures` is.
     Raises:
         DocumentError: a subclass whose code says why; nothing else leaves here but interrupts.
     """
-    source = Source(path, source_path, options)
+    source = Source(path, source_path, options, WorkFolder(work_folder), pictures)
     started = time.monotonic()
     try:
         draft = Draft("", empty=True) if path.stat().st_size == 0 else format.load()(source)

@@ -1,10 +1,11 @@
 """PDF: the text layer by pdfium, lines merged to paragraphs; pages without one are recognised."""
 
+import ctypes
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,7 @@ from stemma.parsing.ligatures import THREE, TWO, UNKNOWN, known_words, resolve_l
 from stemma.parsing.ocr import MAX_OCR_PIXELS, recognise
 from stemma.parsing.pdf_annotations import page_annotations
 from stemma.parsing.pdf_text import text_lines
+from stemma.parsing.work_folder import BATCH_PAGES
 
 pypdfium2: Any = import_module("pypdfium2")  # ships no types
 pdfium: Any = import_module("pypdfium2.raw")
@@ -25,6 +27,8 @@ MIN_OCR_DPI = 50  # a page so large that it would be rendered coarser has no leg
 RUNNING_MIN_PAGES = 4  # lines at the edge of the page that repeat on this many pages and on half of them are running
 HEADING_HEIGHT = 1.15  # of the body text
 GARBLED_SHARE = 0.01  # of a page's visible characters: more that are no characters show that the file maps its glyphs wrongly
+MIN_PICTURE_PIXELS = 48  # the shorter side of an image that is a figure
+MAX_PAGE_PICTURES, MAX_PAGE_OBJECTS = 100, 50_000
 RUBBISH_SHARE = 0.2  # above it, the page's text is not used
 
 
@@ -32,9 +36,18 @@ RUBBISH_SHARE = 0.2  # above it, the page's text is not used
 class _PageText:
     lines: list[Line]
     recognised: bool = False
+    pictured: bool = False
+    """Whether recognition was tried."""
     broken: bool = False
     garbled: bool = False
     annotations: list[str] = field(default_factory=list[str])
+    pictures: list[str] = field(default_factory=list[str])
+    """Their places."""
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> "_PageText":
+        """The page that `asdict` turned into a record."""
+        return cls([Line(**line) for line in record.pop("lines")], **record)
 
 
 def parse_pdf_by_pdfium(source: Source) -> Draft:
@@ -93,31 +106,70 @@ def open_pdf(source: Source) -> Any:
 
 
 def _read_pages(source: Source, document: Any) -> list[_PageText]:
-    pages: list[_PageText] = []
-    n_chars = n_recognised = 0
-    for index in range(len(document)):
-        try:
-            page = document[index]
-        except pypdfium2.PdfiumError:
-            pages.append(_PageText([], broken=True))
-            continue
-        lines = text_lines(page)
-        share = _share_without_meaning(lines)
-        found = _PageText(lines if share <= RUBBISH_SHARE else [], garbled=share > GARBLED_SHARE)
-        found.annotations = page_annotations(page, document.formenv)
-        wanted = not found.lines and source.options.ocr_engine != "none" and n_recognised < source.options.ocr_max_pages
-        if wanted and (image := _rendered(page, annotated=not found.annotations)) is not None:
-            found.lines = [line for line in recognise(image) if is_visible(line.text)]
-            found.recognised = bool(found.lines)
-            n_recognised += 1
-        pages.append(found)
-        page.close()
-        n_chars += sum(len(line.text) for line in found.lines)
+    """Every page; those that an earlier parse had finished come from the work folder."""
+    pages = source.work.finished(_PageText.of)
+    n_kept, n_chars = len(pages), _n_chars(pages)
+    n_pictured = sum(page.pictured for page in pages)
+    for index in range(len(pages), len(document)):
+        page = _read_page(source, document, index, may_recognise=n_pictured < source.options.ocr_max_pages)
+        pages.append(page)
+        n_pictured += page.pictured
+        n_chars += _n_chars([page])
         source.check_length(n_chars)
+        if page.pictured or len(pages) - n_kept == BATCH_PAGES:
+            source.work.keep([asdict(page) for page in pages[n_kept:]], first=n_kept)
+            n_kept = len(pages)
     words = known_words(line.text for page in pages for line in page.lines)
     for page in pages:
         page.lines = [replace(line, text=resolve_ligatures(line.text, words)) for line in page.lines]
     return pages
+
+
+def _n_chars(pages: Sequence[_PageText]) -> int:
+    return sum(len(line.text) for page in pages for line in page.lines)
+
+
+def _read_page(source: Source, document: Any, index: int, *, may_recognise: bool) -> _PageText:
+    """One page's text layer or, where it has none that is of use, what is recognised from its picture."""
+    try:
+        page = document[index]
+    except pypdfium2.PdfiumError:
+        return _PageText([], broken=True)
+    lines = text_lines(page)
+    share = _share_without_meaning(lines)
+    found = _PageText(lines if share <= RUBBISH_SHARE else [], garbled=share > GARBLED_SHARE)
+    found.annotations = page_annotations(page, document.formenv)
+    wanted = not found.lines and source.options.ocr_engine != "none" and may_recognise
+    if wanted and (image := _rendered(page, annotated=not found.annotations)) is not None:
+        found.lines = [line for line in recognise(image) if is_visible(line.text)]
+        found.recognised, found.pictured = bool(found.lines), True
+    if not found.pictured:  # there, the picture is the page
+        found.pictures = [f"page:{index + 1}/{position}" for position in _picture_objects(page)]
+    page.close()
+    return found
+
+
+def _picture_objects(page: Any) -> list[int]:
+    """Positions of the images among the page's objects; small ones are rules, bullets and the like."""
+    objects = (pdfium.FPDFPage_GetObject(page.raw, i) for i in range(min(pdfium.FPDFPage_CountObjects(page.raw), MAX_PAGE_OBJECTS)))
+    return [
+        position
+        for position, found in enumerate(objects)
+        if pdfium.FPDFPageObj_GetType(found) == pdfium.FPDF_PAGEOBJ_IMAGE and min(_pixel_size(found)) >= MIN_PICTURE_PIXELS
+    ][:MAX_PAGE_PICTURES]
+
+
+def _pixel_size(image: Any) -> tuple[int, int]:
+    width, height = ctypes.c_uint(), ctypes.c_uint()
+    pdfium.FPDFImageObj_GetImagePixelSize(image, width, height)
+    return width.value, height.value
+
+
+def page_picture(document: Any, place: str) -> Any:
+    """The image at `PAGE/OBJECT` of an open document, as Pillow's; raises LookupError, ValueError or PdfiumError where there is none."""
+    number, position = map(int, place.split("/"))
+    page = document[number - 1]
+    return pypdfium2.PdfImage(pdfium.FPDFPage_GetObject(page.raw, position), page=page, pdf=document).get_bitmap().to_pil()
 
 
 def _share_without_meaning(lines: Sequence[Line]) -> float:
@@ -190,6 +242,8 @@ def _build(builder: DraftBuilder, pages: Sequence[_PageText]) -> None:
         for annotations in pages[number - 1].annotations:
             builder.add(annotations)
             previous = None
+        for picture in pages[number - 1].pictures:
+            builder.add_figure(None, picture=picture)
 
 
 def _body_height(pages: Sequence[_PageText]) -> float:

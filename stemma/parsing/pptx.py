@@ -6,7 +6,7 @@ from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.drawingml import add_chart, text_lines, text_runs
 from stemma.parsing.elements import Element, attribute, child, local_name
-from stemma.parsing.ooxml import Package
+from stemma.parsing.ooxml import Package, embedded_picture
 from stemma.parsing.tables import markdown_table
 
 _MAX_DEPTH = 100  # of groups in groups
@@ -89,7 +89,8 @@ class _Slide:
     def _shape(self, shape: Element) -> None:
         described = next((inner for inner in shape.iter() if local_name(inner) == "cNvPr"), None)
         if local_name(shape) == "pic":
-            self._builder.add_figure(attribute(described, "descr") if described is not None else None)
+            caption = attribute(described, "descr") if described is not None else None
+            self._builder.add_figure(caption, picture=embedded_picture(shape, self._package, self._relationships))
         if local_name(shape) != "graphicFrame":
             self._builder.add("\n".join(text_lines(shape)))
             return

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from stemma.errors import DocumentError
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import Format
+from stemma.parsing.memory import forget_peak, peak_bytes
 from stemma.parsing.parse import parse_file
 
 _PR_SET_PDEATHSIG = 1
@@ -49,16 +50,26 @@ def main() -> None:
     _limit_memory(memory_bytes)
     sys.addaudithook(_refuse_network)
     while (job := read_frame(jobs)) is not None:
-        write_frame(answers, _answer(job))
+        forget_peak()
+        answer = _answer(job)
+        write_frame(answers, answer | {"peak_bytes": peak_bytes()})
 
 
 def _answer(job: dict[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = dict(job["format"])
     fields["libraries"] = tuple(fields["libraries"])  # JSON has lists
     format = Format(**fields)
-    path = Path(os.fsdecode(bytes.fromhex(job["path"])))
+    path, work_folder = (Path(os.fsdecode(bytes.fromhex(job[name]))) if job[name] else None for name in ("path", "work_folder"))
+    assert path is not None
     try:
-        document = parse_file(path, source_path=job["source_path"], format=format, options=ParsingOptions(**job["options"]))
+        document = parse_file(
+            path,
+            source_path=job["source_path"],
+            format=format,
+            options=ParsingOptions(**job["options"]),
+            work_folder=work_folder,
+            pictures=tuple(job["pictures"]),
+        )
     except DocumentError as error:
         return {"code": error.code, "detail": error.detail}
     return {"document": asdict(document)}

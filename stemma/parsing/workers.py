@@ -21,6 +21,7 @@ from stemma.errors import DocumentError, ParseMemoryExceeded, ParseTimeout, Work
 from stemma.parsing.document import ParsedDocument
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import Format
+from stemma.parsing.work_folder import WorkFolder
 from stemma.parsing.worker import write_frame
 
 log = structlog.get_logger(__name__)
@@ -37,6 +38,10 @@ class ParseJob:
     source_path: str
     format: Format
     options: ParsingOptions = field(default_factory=ParsingOptions)
+    work_folder: Path | None = None
+    """Keeps the finished pages of a parse that is ended; whoever gave the job removes it. None: a parse begins at its first page."""
+    pictures: tuple[str, ...] = ()
+    """With FIGURES as format: the places of the pictures to take."""
 
 
 class ParserPool:
@@ -52,6 +57,8 @@ class ParserPool:
         self._timeout_s, self._memory_bytes, self._recycle_after = timeout_s, memory_bytes, recycle_after
         self._workers = [_Worker(memory_bytes) for _ in range(max(1, size))]
         self._busy = False
+        self.last_peak_bytes: int | None = None
+        """Most resident memory of the worker while it was at the document yielded last; None if it was ended, or the system does not say."""
 
     def __enter__(self) -> "ParserPool":
         return self
@@ -63,7 +70,8 @@ class ParserPool:
     def parse(self, jobs: Iterable[ParseJob]) -> Iterator[tuple[ParseJob, ParsedDocument | DocumentError]]:
         """Results as they finish, every job answered exactly once; jobs are taken from the iterable one by one.
 
-        Errors are returned, not raised: `parse_timeout`, `parse_memory`, `worker_died` and whatever the parser says.
+        Errors are returned, not raised: `parse_timeout`, `parse_memory`, `worker_died` and whatever the parser says. These three
+        are `retryable` when the work folder holds more than before: the next parse of the file goes on from there.
         Not reentrant: one iteration at a time. Leaving it early ends the documents that are being parsed.
         """
         assert not self._busy, "a pool serves one iteration at a time"
@@ -84,6 +92,7 @@ class ParserPool:
                 for worker in _ready(working):
                     if (result := worker.result(self._timeout_s)) is not None:
                         job, worker.job = cast(ParseJob, worker.job), None
+                        self.last_peak_bytes = worker.peak_bytes
                         yield job, result
         finally:
             self._busy = False
@@ -109,11 +118,13 @@ class _Worker:
 
     def __init__(self, memory_bytes: int) -> None:
         self.job: ParseJob | None = None
+        self.peak_bytes: int | None = None
         self.closed = False
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._received = bytearray()
         self._deadline = 0.0
+        self._n_batches = 0
         self._n_jobs = 0
         self._starter: threading.Thread | None = None
 
@@ -126,6 +137,7 @@ class _Worker:
     def give(self, job: ParseJob, timeout_s: float, recycle_after: int) -> None:
         """Hand over a job; its clock starts. The process is started or replaced first where that is due."""
         self._deadline = time.monotonic() + timeout_s
+        self.peak_bytes = None
         if self._process is not None and (
             self._n_jobs >= recycle_after
             or self._process.poll() is not None
@@ -137,11 +149,14 @@ class _Worker:
         assert self._process is not None and self._process.stdin is not None
         self.job = job
         self._n_jobs += 1
+        self._n_batches = WorkFolder(job.work_folder).n_batches()
         message = {
             "path": os.fsencode(job.path.absolute()).hex(),  # a name need not be text
+            "work_folder": None if job.work_folder is None else os.fsencode(job.work_folder.absolute()).hex(),
             "source_path": job.source_path,
             "format": asdict(job.format),
             "options": asdict(job.options),
+            "pictures": job.pictures,
         }
         try:
             write_frame(cast(Any, self._process.stdin), message)
@@ -153,15 +168,18 @@ class _Worker:
         assert self.job is not None
         message = self._receive()
         if message is not None:
+            self.peak_bytes = message["peak_bytes"]
             return _answer(self.job, message)
         if self.closed:
             return self._died()
         if time.monotonic() > self._deadline:
             self.kill()
-            return ParseTimeout(self.job.source_path, f"parsing took longer than {timeout_s:g} seconds")
+            return self._ended(ParseTimeout(self.job.source_path, f"parsing took longer than {timeout_s:g} seconds"))
         if self._resident_bytes() > self._memory_bytes:
             self.kill()
-            return ParseMemoryExceeded(self.job.source_path, f"parsing needed more than {self._memory_bytes / 1e6:,.0f} MB of memory")
+            return self._ended(
+                ParseMemoryExceeded(self.job.source_path, f"parsing needed more than {self._memory_bytes / 1e6:,.0f} MB of memory")
+            )
         return None
 
     def stop(self) -> None:
@@ -222,7 +240,13 @@ class _Worker:
         except psutil.Error:
             return 0  # it just ended; the next look at its pipe says so
 
-    def _died(self) -> WorkerDied:
+    def _ended(self, error: DocumentError) -> DocumentError:
+        """The error of a parse that was ended: worth a retry if it had finished pages, since the next one goes on after them."""
+        assert self.job is not None
+        error.retryable = WorkFolder(self.job.work_folder).n_batches() > self._n_batches
+        return error
+
+    def _died(self) -> DocumentError:
         assert self.job is not None and self._process is not None
         try:
             code = self._process.wait(timeout=2)
@@ -232,7 +256,7 @@ class _Worker:
         self.kill()
         log.warning("Parser process died", source_path=source_path, exit_code=code)
         how = f"signal {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}"
-        return WorkerDied(source_path, f"the parser's process ended without an answer ({how})")
+        return self._ended(WorkerDied(source_path, f"the parser's process ended without an answer ({how})"))
 
 
 def _answer(job: ParseJob, message: dict[str, Any]) -> ParsedDocument | DocumentError:

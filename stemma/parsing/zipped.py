@@ -88,3 +88,8 @@ class ZippedParts:
                         del element.getparent()[0]
             except _FAILURES as error:
                 raise self._source.corrupt(f"its part {posixpath.basename(part)} is no sound XML") from error
+
+
+def part_picture(part: str) -> str:
+    """The place of a picture that is a part of a container."""
+    return f"part:{part}"

@@ -213,3 +213,26 @@ class ChunkList(BaseModel):
     doc_id: str
     source_id: str
     chunks: list[ChunkBody]
+
+
+class AssetBody(BaseModel):
+    """A table or figure of a published document. Offsets count code points; ends are exclusive."""
+
+    asset_index: int
+    kind: str = Field(description="table or figure.")
+    page: int | None
+    char_start: int
+    char_end: int
+    caption: str | None
+    sha256: str | None = Field(description="Of the figure's picture, where one is kept: `/assets/{asset_index}/picture` is it.")
+    mime_type: str | None
+    width: int | None = Field(description="Pixels.")
+    height: int | None = Field(description="Pixels.")
+
+
+class AssetList(BaseModel):
+    """The tables and figures of a document, in the order of its text."""
+
+    doc_id: str
+    source_id: str
+    assets: list[AssetBody]

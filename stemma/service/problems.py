@@ -28,6 +28,12 @@ class DocumentNotPublished(RequestError):
     code, remedy = "document_not_published", "Its status says whether it is being processed or why it failed."
 
 
+class NoPicture(RequestError):
+    """The document has no figure of this number, or its picture is not kept."""
+
+    code, remedy = "no_picture", "`/api/documents/{id}/assets` lists what there is; `stemma figures` takes what is missing."
+
+
 class InvalidRequest(RequestError):
     """The request's body or parameters have another shape than the operation takes."""
 
@@ -63,6 +69,7 @@ STATUS: dict[type[StemmaError], int] = {
     DocumentNotPublished: 404,
     UnknownChunk: 404,
     NothingToTrace: 404,
+    NoPicture: 404,
     UnknownRoute: 404,
     MethodNotAllowed: 405,
     RequestTooLarge: 413,

@@ -3,16 +3,17 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
-from fastapi.responses import PlainTextResponse
+from fastapi.responses import PlainTextResponse, Response
 from psycopg.rows import dict_row
 
 from sql import load_queries
 from stemma.library.listing import SourceRow, Status, list_sources, source_of
 from stemma.retrieval.scope import without_unstorable
 from stemma.retrieval.snapshot import snapshot
-from stemma.service.bodies import ChunkBody, ChunkList, SourceBody, SourceList
-from stemma.service.problems import PROBLEMS, DocumentNotPublished, Problem
+from stemma.service.bodies import AssetBody, AssetList, ChunkBody, ChunkList, SourceBody, SourceList
+from stemma.service.problems import PROBLEMS, DocumentNotPublished, NoPicture, Problem
 from stemma.service.routes_search import RunningService
+from stemma.store.lake import Lake, MissingObject
 from stemma.store.postgres import Connection
 
 LIMIT_MAX = 1_000
@@ -72,6 +73,42 @@ def read_chunks(document: DocumentId, service: RunningService) -> ChunkList:
         with connection.cursor(row_factory=dict_row) as cursor:
             rows = cursor.execute(load_queries("retrieval")["read_chunks"], {"source_id": source.source_id}).fetchall()
     return ChunkList(doc_id=str(source.doc_id), source_id=str(source.source_id), chunks=[ChunkBody(**row) for row in rows])
+
+
+@router.get("/{id}/assets", responses=ONE, summary="The tables and figures of a document")
+def read_assets(document: DocumentId, service: RunningService) -> AssetList:
+    """Those of the live version, in the order of the text; a figure without text of its own has an empty span."""
+    with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
+        source = _published(connection, document)
+        with connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(load_queries("figures")["read_assets"], {"source_id": source.source_id}).fetchall()
+    return AssetList(doc_id=str(source.doc_id), source_id=str(source.source_id), assets=[AssetBody(**row) for row in rows])
+
+
+@router.get(
+    "/{id}/assets/{index}/picture",
+    responses={**ONE, 200: {"content": {"image/png": {}, "image/jpeg": {}}}},
+    response_class=Response,
+    summary="The picture of a figure",
+)
+def read_picture(
+    document: DocumentId,
+    index: Annotated[int, Path(ge=0, le=2**31 - 1, description="`asset_index` of the figure.", examples=[0])],
+    service: RunningService,
+) -> Response:
+    """A PNG or JPEG without metadata, at most 2,400 pixels a side."""
+    with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
+        source = _published(connection, document)
+        with connection.cursor(row_factory=dict_row) as cursor:
+            rows = cursor.execute(load_queries("figures")["read_assets"], {"source_id": source.source_id}).fetchall()
+    kept = next((row for row in rows if row["asset_index"] == index and row["sha256"]), None)
+    try:
+        data = Lake(service.settings.lake_url).picture(kept["sha256"]) if kept else None
+    except MissingObject:
+        data = None
+    if kept is None or data is None:
+        raise NoPicture(f"{source.source_path} has no picture {index}")
+    return Response(data, media_type=kept["mime_type"], headers={"ETag": f'"{kept["sha256"]}"', "X-Content-Type-Options": "nosniff"})
 
 
 def _published(connection: Connection, document: str) -> SourceRow:

@@ -3,7 +3,8 @@
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -23,6 +24,7 @@ from stemma.store.stage_results import StageResult, result_key, store_results
 
 PREVIEW_LINES = 20
 PREVIEW_CHARS = 1_500
+UNFINISHED_KEPT_S = 86_400  # since a page was last added
 
 DOCUMENT_FRAME = pl.Schema({"key": pl.String, "title": pl.String, "document": pl.String})
 
@@ -48,6 +50,7 @@ def spool_files(run: Run, sources: pl.DataFrame) -> Spooled:
     """Copy and hash the batch's files, record hashes and stats, and drop what moved while it was read or is excluded."""
     folder = run.settings.home / "spool" / run.run_id
     _sweep(run, folder.parent)
+    _sweep_unfinished(_unfinished(run))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -89,6 +92,19 @@ def _sweep(run: Run, spools: Path) -> None:
     for folder in spools.iterdir() if spools.is_dir() else ():
         if folder.name not in alive:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unfinished(run: Run) -> Path:
+    """The folder of what long parses have finished so far: a folder per key of a result, see WorkFolder."""
+    return run.settings.home / "unfinished"
+
+
+def _sweep_unfinished(folders: Path) -> None:
+    """Remove what nobody went on with for a day: the file is gone, or its bytes or the recipe are others now."""
+    for folder in folders.iterdir() if folders.is_dir() else ():
+        with suppress(FileNotFoundError):  # another run removed it
+            if time.time() - folder.stat().st_mtime > UNFINISHED_KEPT_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _hash_parameters(run: Run, files: Mapping[str, SpooledFile]) -> dict[str, object]:
@@ -143,17 +159,18 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
     with run.pool.connection() as connection:
         found = found_before(run, connection, spooled.sources, "documents", keys)
     first = {key: source_id for source_id, key in reversed(keys.items()) if key not in found}  # equal work is done once
+    unfinished = {key: _unfinished(run) / key for key in first}
     parsed, refused = _parse_files(
-        run, {source_id: (spooled.files[source_id], paths[source_id], formats[source_id]) for source_id in first.values()}
+        run,
+        {
+            source_id: ParseJob(spooled.files[source_id].path, paths[source_id], formats[source_id], work_folder=unfinished[key])
+            for key, source_id in first.items()
+        },
     )
     reach("documents.parsed")
     made = {keys[source_id]: answer for source_id, answer in parsed.items()}
     refused_keys = {keys[source_id]: error for source_id, error in refused.items()}
-    failures |= {
-        source_id: type(error)(paths[source_id], error.detail)
-        for source_id, key in keys.items()
-        if (error := refused_keys.get(key)) is not None
-    }
+    failures |= {source_id: error.of(paths[source_id]) for source_id, key in keys.items() if (error := refused_keys.get(key)) is not None}
     frame = pl.DataFrame(
         [(key, document.title, document.to_json()) for key, (document, _) in made.items()], schema=DOCUMENT_FRAME, orient="row"
     )
@@ -166,6 +183,9 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
         count_calls(run, connection, parsed=dict.fromkeys(parsed, 1) | dict.fromkeys(refused, 1))
         claims.fail_attempts(connection, run.run_id, "parsing", failures, run.settings, now=now())
     reach("documents.recorded")
+    # Not before the results are kept: a run that is killed here finds its pages again. An error worth a retry goes on from them.
+    for key in {*made, *(key for key, error in refused_keys.items() if not error.retryable)}:
+        shutil.rmtree(unfinished[key], ignore_errors=True)
     partitions = dict(spooled.sources.select("source_id", "partition_key").iter_rows())
     described = _describe(spooled, ready, made)
     return StageOutcome(
@@ -178,16 +198,14 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
     )
 
 
-def _parse_files(
-    run: Run, work: Mapping[str, tuple[SpooledFile, str, Format]]
-) -> tuple[dict[str, tuple[ParsedDocument, float]], dict[str, DocumentError]]:
+def _parse_files(run: Run, work: Mapping[str, ParseJob]) -> tuple[dict[str, tuple[ParsedDocument, float]], dict[str, DocumentError]]:
     """source_id -> (document, seconds), and source_id -> why it could not be parsed."""
     if not work:
         return {}, {}
     settings = run.settings
     options = ParsingOptions.of(settings)
-    by_path = {str(file.path): source_id for source_id, (file, _, _) in work.items()}
-    jobs = [ParseJob(file.path, source_path, detected, options) for file, source_path, detected in work.values()]
+    by_path = {job.path: source_id for source_id, job in work.items()}
+    jobs = [replace(job, options=options) for job in work.values()]
     parsed: dict[str, tuple[ParsedDocument, float]] = {}
     refused: dict[str, DocumentError] = {}
     with ParserPool(timeout_s=settings.parse_timeout_s, memory_bytes=settings.parse_memory_bytes) as pool:
@@ -195,9 +213,9 @@ def _parse_files(
         for job, answer in pool.parse(jobs):  # one worker: what passed since the last answer is this document's time
             elapsed, started = time.monotonic() - started, time.monotonic()
             if isinstance(answer, DocumentError):
-                refused[by_path[str(job.path)]] = answer
+                refused[by_path[job.path]] = answer
             else:
-                parsed[by_path[str(job.path)]] = answer, elapsed
+                parsed[by_path[job.path]] = answer, elapsed
     return parsed, refused
 
 

@@ -25,7 +25,7 @@ class MissingObject(Unavailable):
 
 
 class Lake:
-    """One folder of objects `<stage>/<name>.parquet`; an object is complete or absent, and never changes."""
+    """One folder of objects, `<stage>/<name>.parquet` and `figures/<sha256>`; an object is complete or absent, and never changes."""
 
     def __init__(self, root: str) -> None:
         self._root = UPath(root)
@@ -33,36 +33,58 @@ class Lake:
     def write(self, stage: str, frame: pl.DataFrame) -> str:
         """Store the frame and return the object's name. Raises LakeUnavailable; nothing half is left under the name."""
         name = f"{stage}/{uuid4().hex}.parquet"
-        target = self._root / name
         buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd")
+        self._write(name, buffer.getbuffer())
+        return name
+
+    def keep_picture(self, sha256: str, data: bytes) -> None:
+        """Store a picture under the hash of its bytes; one that is there stays. Raises LakeUnavailable."""
+        if not self.holds(_picture(sha256)):
+            self._write(_picture(sha256), data)
+
+    def picture(self, sha256: str) -> bytes:
+        """The bytes of a picture. Raises MissingObject or LakeUnavailable."""
+        return self._read(_picture(sha256))
+
+    def remove_picture(self, sha256: str) -> None:
+        """Remove a picture that no document shows any more; one that is gone already is no error. Raises LakeUnavailable."""
+        try:
+            (self._root / _picture(sha256)).unlink(missing_ok=True)
+        except OSError as error:
+            raise LakeUnavailable(f"cannot remove {_picture(sha256)}: {error.strerror or error}") from error
+
+    def _write(self, name: str, data: bytes | memoryview) -> None:
+        target = self._root / name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.protocol not in ("", "file"):
-                target.write_bytes(buffer.getvalue())  # an object store shows an object only when it is whole
-                return name
+                target.write_bytes(bytes(data))  # an object store shows an object only when it is whole
+                return
             partial = target.with_name(f".{target.name}.partial")
             with partial.open("wb") as file:
-                file.write(buffer.getbuffer())
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             reach("lake.before_rename")
             partial.rename(target)
         except OSError as error:
             raise LakeUnavailable(f"cannot write {name}: {error.strerror or error}") from error
-        return name
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self._root / name).read_bytes()
+        except FileNotFoundError:
+            raise MissingObject(name) from None
+        except OSError as error:
+            raise LakeUnavailable(f"cannot read {name}: {error.strerror or error}") from error
 
     def read(self, name: str, keys: Sequence[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The object's rows whose `key` is one of these, in its order; all columns, or `key` and these.
 
         Raises MissingObject, also for a damaged object, which is removed, lest it be found again; or LakeUnavailable.
         """
-        try:
-            data = (self._root / name).read_bytes()
-        except FileNotFoundError:
-            raise MissingObject(name) from None
-        except OSError as error:
-            raise LakeUnavailable(f"cannot read {name}: {error.strerror or error}") from error
+        data = self._read(name)
         try:
             frame = pl.read_parquet(io.BytesIO(data), columns=None if columns is None else ["key", *columns])
         except pl.exceptions.PolarsError as error:
@@ -73,3 +95,7 @@ class Lake:
     def holds(self, name: str) -> bool:
         """Whether the object exists."""
         return (self._root / name).exists()
+
+
+def _picture(sha256: str) -> str:
+    return f"figures/{sha256}"

@@ -237,7 +237,7 @@ def _insert_assets(connection: Connection, finished: FinishedDocument) -> None:
         cursor.executemany(
             load_queries("publications")["insert_asset"],
             [
-                (finished.publication_id, index, asset.kind, asset.page, asset.char_start, asset.char_end, asset.caption)
+                (finished.publication_id, index, asset.kind, asset.page, asset.char_start, asset.char_end, asset.caption, asset.picture)
                 for index, asset in enumerate(finished.document.assets)
             ],
         )

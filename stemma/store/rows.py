@@ -129,6 +129,22 @@ class DocumentAsset(Row):
     char_start: int
     char_end: int
     caption: str | None
+    picture: str | None
+
+
+class Figure(Row):
+    """A picture of a file's, by its place in the bytes; without a hash, there is none that can be shown."""
+
+    table = "figures"
+
+    content_hash: str
+    picture: str
+    revision: int
+    sha256: str | None
+    mime_type: str | None
+    width: int | None
+    height: int | None
+    made_at: datetime
 
 
 class Document(Row):

@@ -146,6 +146,15 @@ def test_a_setting_is_stored_shown_with_its_source_and_forgotten(running):
     assert running.json("settings", "unset", "FUSION_K")[0]["source"] == "default"
 
 
+def test_chunks_longer_than_the_models_window_are_warned_of(running):
+    assert running.json("status")["warnings"] == []
+    warned = running.run("settings", "set", "CHUNK_SIZE=2000")
+    assert warned.returncode == 0 and "Warning: CHUNK_SIZE 2000 (about 500 tokens" in warned.stderr
+    assert "CHUNK_SIZE 2000" in running.json("status")["warnings"][0]
+    assert "Warning" not in running.run("settings", "unset", "CHUNK_SIZE").stderr
+    assert running.json("status")["warnings"] == []
+
+
 def test_the_schema_is_this_release_s(running):
     assert {row["state"] for row in running.json("db", "status")} == {"applied"}
     assert running.json("db", "upgrade") == {"applied": []}

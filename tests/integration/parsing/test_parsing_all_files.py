@@ -34,7 +34,11 @@ FAILING = {
 }
 
 
-def parse_all(folder: Path, options: ParsingOptions, pool: ParserPool) -> dict[str, Result]:
+PEAK_BYTES = 350_000_000  # of a worker at any shared file, libraries included, without recognition; with it 1.3 GB
+SLOWEST_S = 60
+
+
+def parse_all(folder: Path, options: ParsingOptions, pool: ParserPool, peaks: dict[str, int] | None = None) -> dict[str, Result]:
     results: dict[str, Result] = {}
     jobs: list[ParseJob] = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -49,6 +53,8 @@ def parse_all(folder: Path, options: ParsingOptions, pool: ParserPool) -> dict[s
     for job, result in pool.parse(jobs):
         assert job.source_path not in results
         results[job.source_path] = result
+        if peaks is not None and pool.last_peak_bytes is not None:
+            peaks[job.source_path] = pool.last_peak_bytes
     assert len(results) == sum(path.is_file() for path in folder.rglob("*"))
     return results
 
@@ -60,10 +66,16 @@ def pool() -> Iterator[ParserPool]:
 
 
 @pytest.fixture(scope="module")
-def results(shared: Path) -> dict[str, Result]:
+def peaks() -> dict[str, int]:
+    """File -> most memory of the worker that parsed it."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def results(shared: Path, peaks: dict[str, int]) -> dict[str, Result]:
     """Everything but the text in pixels, which costs seconds per page."""
-    with ParserPool(timeout_s=60, memory_bytes=500_000_000) as pool:
-        return parse_all(shared / "files", ParsingOptions(ocr_engine="none"), pool)
+    with ParserPool(timeout_s=SLOWEST_S, memory_bytes=500_000_000) as pool:
+        return parse_all(shared / "files", ParsingOptions(ocr_engine="none"), pool, peaks)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +85,23 @@ def documents(results: dict[str, Result]) -> dict[str, ParsedDocument]:
 
 def test_exactly_the_bad_files_fail_each_with_its_code(results):
     assert {name: result.code for name, result in results.items() if isinstance(result, DocumentError)} == FAILING
+
+
+def test_every_file_is_parsed_in_bounded_memory(results, peaks):
+    if not peaks:
+        pytest.skip("needs a kernel that counts the peak of a process (Linux)")
+    parsed = {name for name, result in results.items() if not isinstance(result, UnsupportedFormat)}
+    assert peaks.keys() == parsed
+    assert {name: peak for name, peak in peaks.items() if peak > PEAK_BYTES} == {}
+
+
+def test_every_case_is_parsed_in_bounded_time_and_memory(shared):
+    peaks: dict[str, int] = {}
+    with ParserPool(timeout_s=SLOWEST_S, memory_bytes=500_000_000) as pool:
+        results = parse_all(shared / "cases", ParsingOptions(ocr_engine="none"), pool, peaks)
+    ended = {"parse_timeout", "parse_memory", "worker_died"}
+    assert {name: result.code for name, result in results.items() if isinstance(result, DocumentError) and result.code in ended} == {}
+    assert {name: peak for name, peak in peaks.items() if peak > PEAK_BYTES} == {}
 
 
 def test_blocks_and_assets_lie_in_the_text_in_order(documents):

@@ -1,8 +1,11 @@
 """`/api/documents`: the list, one document, its text and its chunks."""
 
+import hashlib
 import uuid
 
 import pytest
+
+from stemma.store.lake import Lake
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,7 +63,7 @@ def test_a_document_answers_to_its_source_id_and_to_its_live_doc_id(client, publ
     assert (by_source["doc_id"], by_source["n_chunks"], by_source["status"]) == (live.doc_id, 2, "ready")
 
 
-@pytest.mark.parametrize("part", ["", "/text", "/chunks"])
+@pytest.mark.parametrize("part", ["", "/text", "/chunks", "/assets", "/assets/0/picture"])
 def test_a_superseded_doc_id_is_gone_and_names_the_present_one(client, published, part):
     old, live = published
     response = client.get(f"/api/documents/{old.doc_id}{part}")
@@ -69,7 +72,7 @@ def test_a_superseded_doc_id_is_gone_and_names_the_present_one(client, published
     assert (problem["present_doc_id"], problem["source_id"]) == (live.doc_id, live.source_id)
 
 
-@pytest.mark.parametrize("part", ["", "/text", "/chunks"])
+@pytest.mark.parametrize("part", ["", "/text", "/chunks", "/assets", "/assets/0/picture"])
 @pytest.mark.parametrize("unknown", ["0" * 16, str(uuid.UUID(int=7)), "nonsense", "%00", "..%2f..%2fetc"])
 def test_an_unknown_id_is_not_found(client, unknown, part):
     response = client.get(f"/api/documents/{unknown}{part}")
@@ -78,7 +81,7 @@ def test_an_unknown_id_is_not_found(client, unknown, part):
     assert response.json()["code"] in {"unknown_document", "unknown_route"}
 
 
-@pytest.mark.parametrize("part", ["/text", "/chunks"])
+@pytest.mark.parametrize("part", ["/text", "/chunks", "/assets", "/assets/0/picture"])
 def test_a_document_that_was_never_published_has_no_text(client, part):
     (failed,) = every_document(client, status="failed")
     response = client.get(f"/api/documents/{failed['source_id']}{part}")
@@ -97,3 +100,34 @@ def test_the_text_is_exact_and_every_chunk_is_cut_out_of_it(client, published):
     for chunk in answer["chunks"]:
         assert response.text[chunk["char_start"] : chunk["char_end"]] == chunk["content"]
         assert chunk["contextualized_content"].endswith(chunk["content"])
+
+
+def test_figures_are_listed_with_their_places_and_shown(client, corpus):
+    live = corpus.publish("figures/pictured.docx", "before the picture")
+    sha256 = hashlib.sha256(b"pixels").hexdigest()
+    Lake(corpus.settings.lake_url).keep_picture(sha256, b"pixels")
+    with corpus.connection.transaction():
+        connection = corpus.connection
+        ((content_hash,),) = connection.execute("SELECT content_hash FROM documents WHERE doc_id = %s", [live.doc_id]).fetchall()
+        connection.execute(
+            "INSERT INTO document_assets (publication_id, asset_index, kind, page, char_start, char_end, caption, picture)"
+            " SELECT publication_id, i, 'figure', 2, 18, 18, 'A harbour', 'part:' || i FROM documents, generate_series(0, 1) AS i WHERE doc_id = %s",
+            [live.doc_id],
+        )
+        connection.execute(
+            "INSERT INTO figures (content_hash, picture, revision, sha256, mime_type, width, height, made_at)"
+            " VALUES (%s, 'part:1', 1, %s, 'image/png', 3, 2, now())",
+            [content_hash, sha256],
+        )
+    answer = client.get(f"/api/documents/{live.source_id}/assets").json()
+    assert answer["doc_id"] == live.doc_id
+    assert [asset["sha256"] for asset in answer["assets"]] == [None, sha256]
+    shown = {"kind": "figure", "page": 2, "char_start": 18, "char_end": 18, "caption": "A harbour", "width": 3, "height": 2}
+    assert answer["assets"][1].items() >= shown.items()
+    response = client.get(f"/api/documents/{live.source_id}/assets/1/picture")
+    assert (response.content, response.headers["content-type"], response.headers["etag"]) == (b"pixels", "image/png", f'"{sha256}"')
+    for missing in (0, 2):
+        response = client.get(f"/api/documents/{live.source_id}/assets/{missing}/picture")
+        assert (response.status_code, response.json()["code"]) == (404, "no_picture")
+    Lake(corpus.settings.lake_url).remove_picture(sha256)
+    assert client.get(f"/api/documents/{live.source_id}/assets/1/picture").status_code == 404

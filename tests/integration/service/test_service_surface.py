@@ -109,6 +109,7 @@ def test_the_description_lists_every_route_with_examples(client):
     assert set(description["paths"]) == {
         "/api/search", "/api/documents", "/api/documents/{id}", "/api/documents/{id}/text", "/api/documents/{id}/chunks",
         "/api/documents/{id}/lineage", "/api/chunks/{chunk_id}/lineage", "/api/health", "/api/health/ready", "/api/status",
+        "/api/documents/{id}/assets", "/api/documents/{id}/assets/{index}/picture",
     }  # fmt: skip
     for path, operations in description["paths"].items():
         for operation in operations.values():

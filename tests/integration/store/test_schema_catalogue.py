@@ -8,7 +8,7 @@ from stemma.store.postgres import connect
 
 TABLES = {
     "app_settings", "attempts", "chunks", "context_cache", "corpus_state", "document_assets", "documents", "embedding_cache",
-    "embedding_indexes", "folders", "original_index_counter", "publications", "retired_partitions", "run_settings", "scans",
+    "embedding_indexes", "figures", "folders", "original_index_counter", "publications", "retired_partitions", "run_settings", "scans",
     "schema_migrations", "sources", "sparse_coverage", "sparse_indexes", "stage_results", "stage_state", "workspaces",
 }  # fmt: skip
 """All there may be. Users, memberships, tokens, connectors and replication are left out on purpose."""

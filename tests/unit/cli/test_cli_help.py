@@ -41,6 +41,7 @@ def test_the_commands_are_those_of_the_reference():
         "parse",
         "chunk",
         "doctor",
+        "figures",
         "settings",
         "db",
     }

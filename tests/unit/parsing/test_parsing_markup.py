@@ -3,6 +3,7 @@
 import pytest
 
 from stemma.errors import CorruptDocument
+from stemma.parsing.latex import Closings
 
 
 def blocks(document):
@@ -187,3 +188,51 @@ def test_the_words_of_a_drawing_are_read(parse, shared):
     assert parse(shared / "files/generated/image/svg_text.svg").text == "needle-svg"
     drawing = parse("<svg><title>Plan</title><g><text>one <tspan>two</tspan></text></g><style>text{}</style></svg>", "svg")
     assert (drawing.title, drawing.text) == ("Plan", "Plan\n\none two")
+
+
+class Scanned(str):
+    """A text that counts how many of its characters are looked through for a closing."""
+
+    n_scanned = 0
+
+    def find(self, sub, start=0, end=None):
+        found = super().find(sub, start)
+        self.n_scanned += (len(self) if found < 0 else found + len(sub)) - start
+        return found
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [("\\begin{verbatim}", "\\end{verbatim"), ("$$", "\\]"), ("\\end{mathx}\\begin{math}", "\\end{math")],
+)
+def test_openings_that_nothing_closes_are_looked_through_once(opening, closing):
+    def scanned(n: int) -> float:
+        text = Scanned(opening * n + "words")
+        closings = Closings(text)
+        assert {closings.after(position, closing) for position in range(0, len(text), len(opening))} == {None}
+        return text.n_scanned / len(text)
+
+    assert scanned(2_000) <= scanned(1_000) <= 1
+
+
+def test_closings_are_looked_through_up_to_the_next_one_only():
+    text = Scanned("\\begin{verbatim}code\\end{verbatim}" * 1_000)
+    closings, position = Closings(text), 0
+    while found := closings.after(position, "\\end{verbatim"):
+        position = found[1]
+    assert position == len(text) and text.n_scanned <= len(text) + 100
+
+
+@pytest.mark.parametrize("opening", ["\\begin{verbatim}", "\\begin{tabular}{ll}", "\\begin{align*}", "\\[", "a $$ b"])
+def test_an_environment_that_is_not_closed_is_text(parse, opening):
+    document = parse(f"Before.\n\n{opening}\nIt goes on.\n\n\\section{{Later}}", "tex")
+    assert "It goes on." in document.text and document.text.startswith("Before.")
+    assert headings(document) == [(1, "Later")]
+
+
+def test_a_starred_environment_ends_at_its_starred_end(parse):
+    document = parse("A\n\\begin{align*}x &= y\\end{align*}\nB\n\\begin{verbatim}%c\\end{verbatim}\nC \\[ z \\] D", "tex")
+    assert blocks(document) == [
+        ("paragraph", "A"), ("formula", "\\begin{align*}x &= y\\end{align*}"), ("paragraph", "B"), ("code", "%c"), ("paragraph", "C"),
+        ("formula", "\\[ z \\]"), ("paragraph", "D"),
+    ]  # fmt: skip

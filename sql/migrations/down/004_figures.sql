@@ -1,0 +1,2 @@
+DROP TABLE IF EXISTS figures;
+ALTER TABLE document_assets DROP COLUMN IF EXISTS picture;
