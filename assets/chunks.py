@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets.partitions import document_partitions, one_batch_per_run
+from assets.pools import EMBEDDER_POOL
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
 from resources.recorder import Recorder
@@ -15,6 +16,7 @@ from stemma.stages.run import enter
 
 @dg.multi_asset(
     name="chunks",
+    pool=EMBEDDER_POOL,
     can_subset=True,
     specs=[
         dg.AssetSpec(

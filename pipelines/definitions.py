@@ -11,14 +11,17 @@ from assets.embeddings import embeddings
 from assets.settings import stage_settings
 from assets.source_files import source_files
 from pipelines.jobs import ingest_batch, ingest_documents
-from pipelines.sensors import reconcile
+from pipelines.maintenance import check_every_file
+from pipelines.schedules import nightly_full_check
+from pipelines.sensors import reconcile, run_cancelled, run_failed
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
 
 defs = dg.Definitions(
     assets=[source_files, *stage_settings, documents, chunks, contextualized_chunks, embeddings, bm25_index, corpus],
-    jobs=[ingest_batch, ingest_documents],
-    sensors=[reconcile],
+    jobs=[ingest_batch, ingest_documents, check_every_file],
+    schedules=[nightly_full_check],
+    sensors=[reconcile, run_failed, run_cancelled],
     resources={"batch": DocumentBatch.configure_at_launch(), "corpus": CorpusResource()},
     executor=dg.in_process_executor,
 )

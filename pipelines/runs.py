@@ -6,6 +6,9 @@ from uuid import UUID
 import dagster as dg
 from dagster._core.storage.dagster_run import FINISHED_STATUSES, NOT_FINISHED_STATUSES
 
+from stemma.errors import ConfigurationError, Unavailable, error_codes
+from stemma.library.claims import Ending
+
 BATCH_TAG = "stemma/batch"
 
 
@@ -17,18 +20,41 @@ class DagsterRuns:
 
     def unfinished_batches(self, batch_ids: Collection[UUID]) -> set[UUID]:
         """Those of the batches that have a run which has not ended."""
-        if not batch_ids:
-            return set()
-        runs = self._instance.get_runs(dg.RunsFilter(statuses=list(NOT_FINISHED_STATUSES)))
-        tagged = {run.tags.get(BATCH_TAG) for run in runs}
-        return {batch_id for batch_id in batch_ids if str(batch_id) in tagged}
+        return self._with_runs(batch_ids, list(NOT_FINISHED_STATUSES))
 
-    def has_ended(self, run_id: str) -> bool:
-        """Whether the run is in a final state, or unknown to Dagster."""
+    def cancelled_batches(self, batch_ids: Collection[UUID]) -> set[UUID]:
+        """Those of the batches of which a person cancelled a run."""
+        return self._with_runs(batch_ids, [dg.DagsterRunStatus.CANCELED])
+
+    def ending(self, run_id: str) -> Ending | None:
+        """How the run ended, None while it goes on; one that is unknown was cancelled by whoever removed it."""
         run = self._instance.get_run_by_id(run_id)
-        return run is None or run.status in FINISHED_STATUSES
+        if run is None or run.status is dg.DagsterRunStatus.CANCELED:
+            return "cancelled"
+        if run.status not in FINISHED_STATUSES:
+            return None
+        return "unavailable" if self._something_was_away(run_id) else "interrupted"
 
     def report_failed(self, run_id: str, message: str) -> None:
         """Mark a run whose process is gone as failed."""
         if (run := self._instance.get_run_by_id(run_id)) is not None and run.status in NOT_FINISHED_STATUSES:
             self._instance.report_run_failed(run, message)
+
+    def _with_runs(self, batch_ids: Collection[UUID], statuses: list[dg.DagsterRunStatus]) -> set[UUID]:
+        if not batch_ids:
+            return set()
+        tags = {BATCH_TAG: [str(batch_id) for batch_id in batch_ids]}
+        runs = self._instance.get_runs(dg.RunsFilter(statuses=statuses, tags=tags))
+        return {UUID(run.tags[BATCH_TAG]) for run in runs}
+
+    def _something_was_away(self, run_id: str) -> bool:
+        """Whether a step ended with an error of what surrounds the documents: a store that was away, a setting to be mended."""
+        around = {error.__name__ for error in error_codes().values() if issubclass(error, Unavailable | ConfigurationError)}
+        for record in self._instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_FAILURE).records:
+            event = record.event_log_entry.dagster_event
+            error = event.step_failure_data.error if event else None
+            while error is not None:
+                if error.cls_name in around:
+                    return True
+                error = error.cause
+        return False

@@ -27,7 +27,7 @@ from dagster._core.events import (
 from dagster._core.storage.tags import EXTERNALLY_MANAGED_ASSETS_TAG
 
 from stemma.errors import DocumentError
-from stemma.library.claims import failed_partitions, finish_unpublished, run_partitions
+from stemma.library.claims import failed_partitions, failures_of_run, finish_unpublished, run_partitions
 from stemma.stages.run import SHOWN, Fact, Run, StageOutcome, now
 
 UNKNOWN_VERSION = "INITIAL"
@@ -56,8 +56,10 @@ class Recorder:
     def record(self, outcome: StageOutcome) -> None:
         """Report what the stage made and what it refused. In the last step of a run with failures, fail the run: only then does the UI show them."""
         self._materialized(outcome)
+        with self._run.pool.connection() as connection:
+            sentences = failures_of_run(connection, self._run.run_id) if outcome.failures else {}
         for partition, error in outcome.failures.items():
-            self._check_failed(partition, error)
+            self._check_failed(partition, error, sentences.get(partition))
             self._plan(partition)
         for partition in self._failed_before:
             self._plan(partition)
@@ -84,8 +86,10 @@ class Recorder:
                 step, materialization, DagsterEventBatchMetadata(batch_id, position == len(outcome.versions))
             )
 
-    def _check_failed(self, partition: str, error: DocumentError) -> None:
+    def _check_failed(self, partition: str, error: DocumentError, sentence: str | None) -> None:
         facts = {"code": error.code, "source_path": error.source_path, "message": error.message}
+        if sentence is not None:
+            facts["failure"] = sentence
         self._evaluate(partition, passed=False, description=error.message, metadata=facts)
 
     def _pass_checks(self, outcome: StageOutcome) -> None:

@@ -1,5 +1,7 @@
 """What Stemma needs from Dagster, asked over HTTP: whether it works, and where its UI shows a document or a run."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +21,13 @@ query StemmaHealth {
     ... on Workspace { locationEntries { name loadStatus locationOrLoadError { __typename ... on PythonError { message } } } }
     ... on PythonError { message }
   }
+}
+"""
+
+
+_TERMINATE = """
+mutation StemmaTerminate($runIds: [String!]!) {
+  terminateRuns(runIds: $runIds, terminatePolicy: SAFE_TERMINATE) { __typename }
 }
 """
 
@@ -96,6 +105,13 @@ def problem(settings: Settings) -> str | None:
         return health(settings).problem
     except OrchestratorUnavailable as error:
         return f"it does not answer ({error.args[0]})"
+
+
+def terminate_runs(settings: Settings, run_ids: Sequence[str]) -> None:
+    """Ask Dagster to end runs that have nothing left to do. Where it does not answer they end by themselves, after the step they are in."""
+    if run_ids:
+        with suppress(OrchestratorUnavailable):
+            graphql(settings, _TERMINATE, runIds=list(run_ids))
 
 
 def graphql(settings: Settings, query: str, **variables: Any) -> dict[str, Any]:

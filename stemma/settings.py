@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -24,8 +25,24 @@ everything lies (`installation`: environment only)."""
 
 CORPUS_STAGES: tuple[Stage, ...] = ("parsing", "chunking", "contextualizing", "embedding", "bm25")
 
+RECIPE_ASSETS: dict[Stage, str] = {
+    "parsing": "documents",
+    "chunking": "chunks",
+    "contextualizing": "contextualized_chunks",
+    "embedding": "embeddings",
+    "bm25": "bm25_index",
+}
+"""The asset that is made by the recipe of each stage."""
+
 CODE_VERSIONS: dict[Stage, str] = {"parsing": "1", "chunking": "2", "contextualizing": "1", "embedding": "1", "bm25": "1"}
 """Raised when a stage's code gives another output for the same input and settings: everything it made becomes stale."""
+
+Policy = Literal["eager", "manual"]
+
+_POLICY = (
+    "What follows when the recipe of `{asset}` changes (settings of the stage {stage}, its code, its model): `eager` redoes the documents at "
+    "once, `manual` leaves those that are live as they are until a backfill or a wish. New and changed files always flow."
+)
 
 ENV_PREFIX = "STEMMA_"
 LONGEST_S, LARGEST = 315_360_000, 10**15  # ten years; a petabyte
@@ -80,6 +97,12 @@ class Settings(BaseSettings):
     service_host: str = _setting("127.0.0.1", "installation", "Address on which the query service listens.")
     service_port: int = _setting(8765, "installation", "Port of the query service and its page.", ge=1, le=65535)
     dagster_port: int = _setting(3000, "installation", "Port of the Dagster UI.", ge=1, le=65535)
+    schedule_timezone: str = _setting("UTC", "installation", "Time zone (IANA name) in which Dagster's schedules run.")
+    supervisor: str | None = _setting(
+        None,
+        "installation",
+        "Mark of the `stemma up` that started this process, which sets it: a run that ends with it is no document's fault.",
+    )
     docling_artifacts: Path | None = _setting(
         None, "installation", "Folder of docling's layout and table models; only PDF_PIPELINE `docling_layout` needs it."
     )
@@ -168,6 +191,11 @@ class Settings(BaseSettings):
         "Estimated bytes of text per run at most (one document is always taken): what embedding costs goes by text.",
         ge=1,
     )
+    parsing_policy: Policy = _setting("eager", "operation", _POLICY.format(stage="parsing", asset="documents"))
+    chunking_policy: Policy = _setting("eager", "operation", _POLICY.format(stage="chunking", asset="chunks"))
+    contextualizing_policy: Policy = _setting("eager", "operation", _POLICY.format(stage="contextualizing", asset="contextualized_chunks"))
+    embedding_policy: Policy = _setting("eager", "operation", _POLICY.format(stage="embedding", asset="embeddings"))
+    bm25_policy: Policy = _setting("eager", "operation", _POLICY.format(stage="bm25", asset="bm25_index"))
     max_attempts: int = _setting(3, "operation", "Attempts of a retryable failure before it waits for a change.", ge=1)
     retry_backoff_s: float = _setting(30.0, "operation", "Wait before the second attempt; doubled for each further one.", ge=0)
     retire_after_s: float = _setting(60.0, "operation", "Time after which keyword entries of superseded versions are removed.", ge=0)
@@ -197,6 +225,15 @@ class Settings(BaseSettings):
     def _contextualize_alias(cls, value: Any) -> Any:
         switches = {"true": "structural", "1": "structural", "false": "none", "0": "none"}
         return switches.get(str(value).lower(), value)
+
+    @field_validator("schedule_timezone")
+    @classmethod
+    def _timezone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"SCHEDULE_TIMEZONE ({value}) is not a time zone such as Europe/Berlin") from None
+        return value
 
     @field_validator("postgres_url")
     @classmethod
@@ -240,6 +277,11 @@ class Settings(BaseSettings):
     def lake_url(self) -> str:
         """The universal path of the lake."""
         return self.lake or str(self.home / "lake")
+
+    @property
+    def manual_assets(self) -> frozenset[str]:
+        """The assets whose recipe may change without anything being redone by itself."""
+        return frozenset(asset for stage, asset in RECIPE_ASSETS.items() if getattr(self, f"{stage}_policy") == "manual")
 
     def of_stage(self, stage: Stage) -> dict[str, Any]:
         """The settings that the stage's output depends on: bare upper-case name -> JSON value, sorted by name."""

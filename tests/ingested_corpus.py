@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from stemma.embedding.models import embedding_spec
 from stemma.lexical.index import Scope
@@ -29,13 +29,18 @@ class NoRuns:
 
     def __init__(self) -> None:
         self.ended: set[str] = set()
+        self.endings: dict[str, str] = {}
+        self.cancelled: set[UUID] = set()
         self.reported: list[str] = []
 
     def unfinished_batches(self, batch_ids):
         return set()
 
-    def has_ended(self, run_id: str) -> bool:
-        return run_id in self.ended
+    def cancelled_batches(self, batch_ids):
+        return self.cancelled & set(batch_ids)
+
+    def ending(self, run_id: str):
+        return self.endings.get(run_id, "interrupted" if run_id in self.ended else None)
 
     def report_failed(self, run_id: str, message: str) -> None:
         self.reported.append(run_id)

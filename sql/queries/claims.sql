@@ -49,10 +49,30 @@ WITH closed AS (
 )
 UPDATE sources AS s SET status = 'pending', stage = NULL, updated_at = %(now)s FROM closed WHERE s.source_id = closed.source_id;
 
+-- name: batch_limits
+-- Sources whose last attempt with a verdict was interrupted, with half of what was interrupted together with it. Attempts that ended with
+-- their supervisor, their server or by hand say nothing of a document.
+SELECT last.source_id::text,
+       greatest(1, (SELECT count(*) FROM attempts AS mate WHERE mate.batch_id = last.batch_id AND mate.state = 'interrupted') / 2)
+  FROM (SELECT DISTINCT ON (source_id) source_id, batch_id, state
+          FROM attempts
+         WHERE source_id = ANY(%(source_ids)s::uuid[]) AND state IN ('succeeded', 'failed', 'interrupted')
+         ORDER BY source_id, attempt_number DESC) AS last
+ WHERE last.state = 'interrupted'
+ ORDER BY last.source_id;
+
+-- name: waiting_for_a_wish
+-- Of these sources, those that a manual policy leaves alone: live under their present path, and nobody asked.
+SELECT s.source_id::text
+  FROM sources AS s JOIN documents AS d USING (source_id)
+ WHERE s.source_id = ANY(%(source_ids)s::uuid[]) AND s.wanted_stage IS NULL AND d.source_path = s.source_path
+ ORDER BY s.source_id;
+
 -- name: bind_batch
 -- The run's first act: it takes the batch, or finds that another run has.
 WITH bound AS (
-    UPDATE attempts SET run_id = %(run_id)s, state = 'running', stage = 'parsing', started_at = %(now)s
+    UPDATE attempts SET run_id = %(run_id)s, state = 'running', stage = 'parsing', started_at = %(now)s,
+           bound_under = concat_ws('|', coalesce(%(supervisor)s::text, ''), extract(epoch FROM pg_postmaster_start_time()))
      WHERE batch_id = %(batch_id)s AND run_id IS NULL AND state = 'queued'
     RETURNING source_id
 )
@@ -151,8 +171,34 @@ SELECT s.partition_key, a.state
  WHERE a.run_id = %(run_id)s
  ORDER BY s.partition_key;
 
+-- name: failures_of_run
+-- How each attempt of the run that failed did so, as a sentence; by partition key.
+SELECT s.partition_key, failure_sentence(a.attempt_number, a.stage, a.error_code, a.started_at, a.finished_at)
+  FROM attempts AS a JOIN sources AS s USING (source_id)
+ WHERE a.run_id = %(run_id)s AND a.state = 'failed'
+ ORDER BY s.partition_key;
+
+-- name: held_by_run
+-- What the run has not finished; `stayed`: the supervisor and the server under which it was bound are still the ones that run;
+-- `alone`: its batch holds nothing else.
+SELECT source_id, stage, wanted_version,
+       bound_under IS NOT DISTINCT FROM concat_ws('|', coalesce(%(supervisor)s::text, ''), extract(epoch FROM pg_postmaster_start_time())) AS stayed,
+       (SELECT count(*) FROM attempts AS mate WHERE mate.batch_id = a.batch_id) = 1 AS alone
+  FROM attempts AS a
+ WHERE run_id = %(run_id)s AND finished_at IS NULL
+ ORDER BY source_id;
+
+-- name: lone_interruptions
+-- How often in a row, lately, an attempt at these bytes with this recipe was interrupted while its batch held nothing else.
+SELECT count(*) FILTER (WHERE streak)
+  FROM (SELECT bool_and(state = 'interrupted' AND wanted_version = %(version)s AND alone) OVER (ORDER BY attempt_number DESC) AS streak
+          FROM (SELECT attempt_number, state, wanted_version,
+                       (SELECT count(*) FROM attempts AS mate WHERE mate.batch_id = a.batch_id) = 1 AS alone
+                  FROM attempts AS a
+                 WHERE source_id = %(source_id)s AND state IN ('succeeded', 'failed', 'interrupted')) AS judged) AS counted;
+
 -- name: interrupt_run
--- Of a dead run: these of its publications are abandoned and the claims closed; they wait a little longer after each interruption in a row.
+-- Of a dead run: these of its publications are abandoned and the claims closed; they wait before they are taken again.
 WITH closed AS (
     UPDATE attempts SET state = 'interrupted', finished_at = %(now)s
      WHERE source_id = ANY(%(source_ids)s) AND run_id = %(run_id)s AND finished_at IS NULL
@@ -162,13 +208,24 @@ WITH closed AS (
       FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
 )
 UPDATE sources AS s
-   SET status = 'pending', stage = NULL, updated_at = %(now)s,
-       retry_at = %(now)s + make_interval(secs => %(backoff_s)s * least(100, 2 ^ (
-           SELECT count(*) FROM (
-               SELECT a.state FROM attempts AS a WHERE a.source_id = s.source_id AND a.finished_at IS NOT NULL
-                ORDER BY a.attempt_number DESC LIMIT 6) AS recent
-            WHERE recent.state = 'interrupted')))
+   SET status = 'pending', stage = NULL, updated_at = %(now)s, retry_at = %(now)s + make_interval(secs => %(wait_s)s)
   FROM closed AS c WHERE s.source_id = c.source_id;
+
+-- name: cancel_attempts
+-- A person wants it: what was being made is dropped, what is live stays, and nothing is tried until a retry or a change of file, settings or code.
+WITH closed AS (
+    UPDATE attempts SET state = 'cancelled', finished_at = %(now)s
+     WHERE source_id = ANY(%(source_ids)s) AND finished_at IS NULL AND (%(run_id)s::text IS NULL OR run_id = %(run_id)s)
+    RETURNING source_id, publication_id, wanted_version, run_id
+), abandoned AS (
+    UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
+      FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
+)
+UPDATE sources AS s
+   SET status = 'cancelled', stage = NULL, error_code = NULL, error_message = NULL, failed_version = c.wanted_version, retry_at = NULL,
+       n_failures = 0, wanted_stage = NULL, updated_at = %(now)s
+  FROM closed AS c WHERE s.source_id = c.source_id
+RETURNING s.source_id, c.run_id;
 
 -- name: close_unlaunched
 -- A batch that was requested too often without a run: its sources wait, and say why.

@@ -239,11 +239,14 @@ SELECT s.source_id, s.source_path, w.key AS workspace, s.kind, d.doc_id, s.conte
        s.warning_code, d.n_chunks, coalesce(d.title, regexp_replace(s.source_path, '^.*/', '')) AS title, s.file_type, s.seen_size AS size,
        d.n_pages, d.n_chars, s.presence, s.deletion_intent, d.used_ocr, d.parser,
        coalesce(s.file_modified_at, to_timestamp(s.seen_mtime_ns / 1000000000.0)) AS file_modified_at,
-       d.ingested_at, s.partition_key, a.attempt_number, a.progress, s.retry_at, s.updated_at
+       d.ingested_at, s.partition_key, a.attempt_number, a.progress, s.retry_at, s.updated_at,
+       CASE WHEN s.status = 'failed' AND a.state IN ('failed', 'launch_failed')
+            THEN failure_sentence(a.attempt_number, a.stage, a.error_code, coalesce(a.started_at, a.queued_at), a.finished_at) END AS failure
   FROM sources AS s
   JOIN workspaces AS w USING (workspace_id)
   LEFT JOIN documents AS d USING (source_id)
-  LEFT JOIN LATERAL (SELECT attempt_number, progress FROM attempts WHERE source_id = s.source_id ORDER BY attempt_number DESC LIMIT 1) AS a ON true
+  LEFT JOIN LATERAL (SELECT attempt_number, progress, state, stage, error_code, queued_at, started_at, finished_at
+                       FROM attempts WHERE source_id = s.source_id ORDER BY attempt_number DESC LIMIT 1) AS a ON true
  WHERE (%(status)s::text IS NULL OR s.status = %(status)s)
    AND (%(workspace)s::text IS NULL OR w.key = %(workspace)s)
    AND (%(after)s::text IS NULL OR s.source_path > %(after)s)

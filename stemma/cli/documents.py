@@ -129,13 +129,19 @@ def _print_rows(rows: "list[SourceRow]") -> None:
     with table("status", "document", "chunks", "id", "what happened") as add:
         for row in rows:
             state = f"{row.status} ({row.stage})" if row.status == "processing" and row.stage else row.status
-            happened = f"{row.error_code}: {row.error_message}" if row.error_code else row.warning_code
+            happened = _what_failed(row) or row.warning_code
             add(state, row.source_path, row.n_chunks, row.doc_id or row.source_id, happened)
+
+
+def _what_failed(row: "SourceRow") -> str | None:
+    if row.error_code is None:
+        return None
+    return f"{row.error_code}: {row.error_message}" + (f" ({row.failure})" if row.failure else "")
 
 
 def _print_document(row: "SourceRow", chunks: list[dict[str, Any]], *, history: str) -> None:
     facts = {
-        "title": row.title, "status": row.status, "error": row.error_code and f"{row.error_code}: {row.error_message}",
+        "title": row.title, "status": row.status, "error": _what_failed(row),
         "warning": row.warning_code, "workspace": row.workspace, "doc_id": row.doc_id, "source_id": row.source_id,
         "sha256": row.content_hash, "parser": row.parser, "pages": row.n_pages or None, "characters": row.n_chars, "chunks": row.n_chunks,
         "ingested": row.ingested_at and row.ingested_at.isoformat(timespec="seconds"), "history": history,

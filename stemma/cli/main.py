@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from stemma.cli import db, settings
+from stemma.cli.cancel import cancel, retry
 from stemma.cli.chunk import chunk
 from stemma.cli.doctor import doctor
 from stemma.cli.documents import documents, show
@@ -49,7 +50,7 @@ def stemma(
     """
 
 
-for function in (up, down, status, ingest, search, documents, show, trace, figures, parse, chunk, doctor):
+for function in (up, down, status, ingest, search, documents, show, cancel, retry, trace, figures, parse, chunk, doctor):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

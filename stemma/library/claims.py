@@ -1,25 +1,31 @@
 """Claims: one open attempt per source says who works on it; every change of hands is one statement in PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID, uuid4
 
 import polars as pl
 import structlog
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 
 from sql import load_queries
-from stemma.errors import DocumentError, Unavailable
+from stemma.errors import DocumentError, Unavailable, WorkerDied
 from stemma.settings import Fingerprints, Settings
-from stemma.store.locks import lock_sources, portions, share_corpus
+from stemma.store.locks import SOURCES_PER_TRANSACTION, lock_sources, portions, share_corpus
 from stemma.store.postgres import Connection
 
 log = structlog.get_logger(__name__)
 
 MAX_REQUESTS = 3
 """A batch requested this often without a run is closed as launch_failed."""
+
+MAX_LONE_INTERRUPTIONS = 3
+"""A document whose run ended this often while it was alone in its batch ends them itself."""
+
+Ending = Literal["cancelled", "unavailable", "interrupted"]
+"""How a run that left something unfinished ended: by a person, because something around it was away, or for a reason that may be a document."""
 
 StageShown = Literal["queued", "parsing", "chunking", "contextualizing", "embedding", "indexing", "publishing"]
 
@@ -92,18 +98,49 @@ TEXT_SHARE = {"pdf": 0.05, "docx": 0.1, "pptx": 0.02, "xlsx": 0.3, "odt": 0.1, "
 """How much of a file of this type is text, roughly; of every other type, all of it."""
 
 
-def first_batch(stale: pl.DataFrame, settings: Settings) -> pl.DataFrame:
-    """The leading claimable rows (STALE_SCHEMA) that fit a batch by count and by estimated text; one document is always taken."""
+def cut_batches(stale: pl.DataFrame, settings: Settings, limits: Mapping[str, int]) -> Iterator[pl.DataFrame]:
+    """The claimable rows (STALE_SCHEMA) as batches bounded by count and by estimated text; one document is always taken.
+
+    Args:
+        limits: source_id -> most documents in its batch, of sources that were interrupted. They come last and keep to themselves: what
+            was never interrupted does not share their fate.
+    """
+    ready = stale.filter("claimable")
+    limit = pl.Series("limit", [limits.get(source_id, settings.batch_size) for source_id in ready["source_id"]], dtype=pl.Int64)
+    ready = ready.with_columns(limit, suspect=pl.col("source_id").is_in(list(limits))).sort(
+        "suspect", "limit", descending=[False, True], maintain_order=True
+    )
     file_type = pl.col("source_path").str.extract(r"\.([^./]+)$").str.to_lowercase()
     text = pl.col("size") * file_type.replace_strict(TEXT_SHARE, default=1.0, return_dtype=pl.Float64)
-    return stale.filter("claimable").filter(text.cum_sum() - text < settings.batch_text_bytes).head(settings.batch_size)
+    while not ready.is_empty():
+        alike = (pl.col("suspect") == ready["suspect"][0]) & (pl.col("limit") == ready["limit"][0])
+        fitting = ready.filter(alike).filter(text.cum_sum() - text < settings.batch_text_bytes)
+        taken = fitting.head(min(settings.batch_size, ready["limit"][0]))
+        ready = ready.slice(taken.height)
+        yield taken.drop("limit", "suspect")
 
 
-def claim_batch(connection: Connection, stale: pl.DataFrame, settings: Settings, *, now: datetime) -> UUID | None:
-    """Open attempts for the first batch of the stale sources (STALE_SCHEMA) and return its id; None when nothing was left to claim."""
-    taken = first_batch(stale, settings)
-    if taken.is_empty():
-        return None
+def batch_limits(connection: Connection, source_ids: Sequence[str]) -> dict[str, int]:
+    """source_id -> most documents in its next batch, of those whose last attempt was interrupted: half of what was interrupted with it."""
+    return dict(connection.execute(load_queries("claims")["batch_limits"], {"source_ids": list(source_ids)}).fetchall())
+
+
+def waiting_for_a_wish(connection: Connection, stale: pl.DataFrame, settings: Settings) -> list[str]:
+    """source_ids of the stale rows (STALE_SCHEMA) that the policy `manual` leaves as they are.
+
+    These are live under their present path, nobody wished for them, and the first thing amiss is the recipe of a manual stage. What is
+    below that stage waits too: it would be made from what is about to be replaced. Whatever flows for another reason (a new or changed
+    file, an earlier stage that is eager) flows whole, through manual stages too, since a run makes everything with its own settings.
+    """
+    amiss = stale.filter(pl.col("stage").is_in(list(settings.manual_assets)) & pl.col("reason").str.ends_with(" recipe changed"))
+    if amiss.is_empty():
+        return []
+    rows = connection.execute(load_queries("claims")["waiting_for_a_wish"], {"source_ids": amiss["source_id"].to_list()})
+    return [source_id for (source_id,) in rows]
+
+
+def claim_batch(connection: Connection, taken: pl.DataFrame, *, now: datetime) -> UUID | None:
+    """Open attempts for these rows (STALE_SCHEMA) and return the id of their batch; None when others hold them all."""
     batch_id = uuid4()
     return batch_id if _claim(connection, taken, batch_id, now=now) else None
 
@@ -120,13 +157,15 @@ def _claim(connection: Connection, taken: pl.DataFrame, batch_id: UUID, *, now: 
     return connection.execute(load_queries("claims")["claim_sources"], parameters).rowcount
 
 
-def claim_partitions(connection: Connection, partitions: Sequence[str], run_id: str, wanted: Fingerprints, *, now: datetime) -> None:
+def claim_partitions(
+    connection: Connection, partitions: Sequence[str], run_id: str, settings: Settings, wanted: Fingerprints, *, now: datetime
+) -> None:
     """Claim and bind for a run that was started by hand: those of the partitions that nobody holds, stale or not."""
     batch_id = uuid4()
     rows = connection.execute(load_queries("claims")["partitions_to_claim"], asdict(wanted) | {"partitions": list(partitions)}).fetchall()
     taken = pl.DataFrame(rows, schema={"source_id": pl.String, "stage": pl.String, "reason": pl.String, "version": pl.String}, orient="row")
     _claim(connection, taken, batch_id, now=now)
-    bind_batch(connection, batch_id, run_id, now=now)
+    bind_batch(connection, batch_id, run_id, settings, now=now)
 
 
 def batches_to_request(connection: Connection, *, requested_before: datetime, now: datetime) -> list[Batch]:
@@ -151,9 +190,17 @@ def close_unlaunched(connection: Connection, batch_id: UUID, settings: Settings,
     connection.execute(load_queries("claims")["close_unlaunched"], parameters)
 
 
-def bind_batch(connection: Connection, batch_id: UUID, run_id: str, *, now: datetime) -> None:
-    """Take the batch for this run; nothing happens when another run has."""
-    connection.execute(load_queries("claims")["bind_batch"], {"batch_id": batch_id, "run_id": run_id, "now": now})
+def bind_batch(connection: Connection, batch_id: UUID, run_id: str, settings: Settings, *, now: datetime) -> None:
+    """Take the batch for this run; nothing happens when another run has. It notes under which supervisor and which PostgreSQL it did."""
+    parameters = {"batch_id": batch_id, "run_id": run_id, "supervisor": settings.supervisor, "now": now}
+    connection.execute(load_queries("claims")["bind_batch"], parameters)
+
+
+def give_back(connection: Connection, batch_id: UUID, run_id: str, settings: Settings, *, now: datetime) -> None:
+    """Take the batch for this run and close it at once without a verdict: its sources may be claimed again."""
+    bind_batch(connection, batch_id, run_id, settings, now=now)
+    parameters = {"run_id": run_id, "source_ids": None, "state": "cancelled", "now": now}
+    connection.execute(load_queries("claims")["release_attempts"], parameters)
 
 
 def begin_publications(connection: Connection, run_id: str, *, now: datetime) -> None:
@@ -219,19 +266,107 @@ def failed_partitions(connection: Connection, run_id: str) -> list[str]:
     return [key for key, state in connection.execute(load_queries("claims")["run_partitions"], {"run_id": run_id}) if state == "failed"]
 
 
-def interrupt_run(connection: Connection, run_id: str, settings: Settings, *, now: datetime) -> int:
-    """Close what a dead run held and return the number of sources; they become claimable again after a wait.
+def close_run(connection: Connection, run_id: str, ending: Ending, settings: Settings, *, now: datetime) -> int:
+    """Close what a run that is over still held, and return the number of sources.
+
+    `interrupted`: the documents wait, then go in batches of half the size. One that was alone in its batch three times, at the same bytes
+    and recipe, has failed as `worker_died`. Where the supervisor or PostgreSQL ended meanwhile, nothing is known of the documents: they are
+    taken again at once, and it counts for nothing; so it does, after a wait, where something around the run was `unavailable`.
 
     The connection is in autocommit. The locks of the sources are taken first: what the run is publishing at this moment, alive
     after all, is either live before its claim is looked at, or abandoned whole.
     Raises LockNotAvailable when a source stays locked; what was closed before it stays closed.
     """
-    held = connection.execute("SELECT source_id FROM attempts WHERE run_id = %s AND finished_at IS NULL ORDER BY source_id", [run_id])
     n_sources = 0
-    for source_ids in portions([source_id for (source_id,) in held.fetchall()]):
+    while held := _held_by(connection, run_id, settings)[:SOURCES_PER_TRANSACTION]:
+        source_ids = [attempt.source_id for attempt in held]
         with connection.transaction():
             share_corpus(connection)
             lock_sources(connection, source_ids)
-            parameters = {"run_id": run_id, "source_ids": source_ids, "backoff_s": settings.retry_backoff_s, "now": now}
-            n_sources += connection.execute(load_queries("claims")["interrupt_run"], parameters).rowcount
+            if ending == "cancelled":
+                n_sources += len(cancel_attempts(connection, source_ids, run_id=run_id, now=now))
+            elif ending == "unavailable" or not all(attempt.stayed for attempt in held):
+                n_sources += _release(connection, run_id, source_ids, settings, waits=ending == "unavailable", now=now)
+            else:
+                n_sources += _interrupt(connection, run_id, held, settings, now=now)
     return n_sources
+
+
+def cancel_attempts(
+    connection: Connection, source_ids: Sequence[UUID], *, run_id: str | None = None, now: datetime
+) -> dict[UUID, str | None]:
+    """Close the open attempts of these sources because a person wants it: they wait for a retry or a change. Returns source_id -> run.
+
+    The caller holds the locks of the sources. `run_id`: only attempts of that run.
+    """
+    parameters = {"source_ids": list(source_ids), "run_id": run_id, "now": now}
+    return dict(connection.execute(load_queries("claims")["cancel_attempts"], parameters).fetchall())
+
+
+def failures_of_run(connection: Connection, run_id: str) -> dict[str, str]:
+    """Partition key -> how its attempt in this run failed, as a sentence."""
+    return dict(connection.execute(load_queries("claims")["failures_of_run"], {"run_id": run_id}).fetchall())
+
+
+def held_batches(connection: Connection, run_id: str) -> list[UUID]:
+    """The batches of which the run has not finished everything."""
+    rows = connection.execute(
+        "SELECT DISTINCT batch_id FROM attempts WHERE run_id = %s AND finished_at IS NULL ORDER BY batch_id", [run_id]
+    )
+    return [batch_id for (batch_id,) in rows]
+
+
+def cancel_batch(connection: Connection, batch_id: UUID, *, now: datetime) -> int:
+    """Close the claims of a batch that no run has taken, because a person cancelled its run in the queue; returns the number of sources."""
+    rows = connection.execute("SELECT source_id FROM attempts WHERE batch_id = %s AND run_id IS NULL AND finished_at IS NULL", [batch_id])
+    source_ids = sorted(source_id for (source_id,) in rows)
+    n_sources = 0
+    for portion in portions(source_ids):
+        with connection.transaction():
+            share_corpus(connection)
+            lock_sources(connection, portion)
+            n_sources += len(cancel_attempts(connection, portion, now=now))
+    return n_sources
+
+
+@dataclass(frozen=True)
+class _Held:
+    source_id: UUID
+    stage: StageShown
+    wanted_version: str
+    stayed: bool
+    alone: bool
+
+
+def _held_by(connection: Connection, run_id: str, settings: Settings) -> list[_Held]:
+    with connection.cursor(row_factory=class_row(_Held)) as cursor:
+        parameters = {"run_id": run_id, "supervisor": settings.supervisor}
+        return cursor.execute(load_queries("claims")["held_by_run"], parameters).fetchall()
+
+
+def _release(connection: Connection, run_id: str, source_ids: Sequence[UUID], settings: Settings, *, waits: bool, now: datetime) -> int:
+    parameters = {"run_id": run_id, "source_ids": list(source_ids), "state": "cancelled", "now": now}
+    n_sources = connection.execute(load_queries("claims")["release_attempts"], parameters).rowcount
+    if waits:
+        retry_at = now + timedelta(seconds=settings.retry_backoff_s)
+        connection.execute("UPDATE sources SET retry_at = %s WHERE source_id = ANY(%s)", [retry_at, list(source_ids)])
+    return n_sources
+
+
+def _interrupt(connection: Connection, run_id: str, held: Sequence[_Held], settings: Settings, *, now: datetime) -> int:
+    before = 0
+    if len(held) == 1 and held[0].alone:
+        parameters = {"source_id": held[0].source_id, "version": held[0].wanted_version}
+        row = connection.execute(load_queries("claims")["lone_interruptions"], parameters).fetchone()
+        before = row[0] if row else 0
+        if before + 1 >= MAX_LONE_INTERRUPTIONS:
+            died = WorkerDied(
+                str(held[0].source_id), f"The process that worked on it ended {before + 1} times while it worked on nothing else"
+            )
+            fail_attempts(connection, run_id, held[0].stage, {str(held[0].source_id): died}, settings, now=now)
+            return 1
+    source_ids = [attempt.source_id for attempt in held]
+    wait_s = settings.retry_backoff_s * 2**before
+    return connection.execute(
+        load_queries("claims")["interrupt_run"], {"run_id": run_id, "source_ids": source_ids, "wait_s": wait_s, "now": now}
+    ).rowcount

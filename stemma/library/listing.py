@@ -74,6 +74,8 @@ class SourceRow:
     progress: float | None
     """Of the last attempt, in 0..1."""
     updated_at: datetime
+    failure: str | None
+    """How the last attempt failed, as a sentence: its number, stage, code and duration."""
 
 
 def list_sources(

@@ -9,6 +9,8 @@ from stemma.store.postgres import Connection
 
 REQUESTED_NOTE = "_reconcile_requested"
 LOOKED_NOTE = "_reconcile_looked"
+FULL_CHECK_NOTE = "_full_check_requested"
+OUTDATED_NOTE = "_outdated_load"
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,25 @@ def last_request(connection: Connection) -> datetime | None:
 def request_look(connection: Connection, *, now: datetime) -> None:
     """The next tick of the sensor looks, however short ago the last one was."""
     write_note(connection, REQUESTED_NOTE, now.isoformat())
+
+
+def request_full_check(connection: Connection, *, now: datetime) -> None:
+    """What was hashed before now counts as due for its periodic hash; the next tick looks."""
+    write_note(connection, FULL_CHECK_NOTE, now.isoformat())
+    request_look(connection, now=now)
+
+
+def last_full_check(connection: Connection) -> datetime | None:
+    """When someone last asked for every file to be hashed; None: never."""
+    requested = read_note(connection, FULL_CHECK_NOTE)
+    return datetime.fromisoformat(requested) if requested else None
+
+
+def note_outdated(connection: Connection, load: str) -> None:
+    """A run found that the code which asked for it is not the code it runs: who was loaded as `load` is to ask for nothing more."""
+    write_note(connection, OUTDATED_NOTE, load)
+
+
+def is_outdated(connection: Connection, load: str) -> bool:
+    """Whether the code on disk is another than what was loaded as `load`."""
+    return read_note(connection, OUTDATED_NOTE) == load

@@ -34,8 +34,12 @@ class Runs(Protocol):
         """Those of the batches that have a run which has not ended."""
         ...
 
-    def has_ended(self, run_id: str) -> bool:
-        """Whether the run is in a final state, or unknown."""
+    def cancelled_batches(self, batch_ids: Collection[UUID]) -> set[UUID]:
+        """Those of the batches of which a person cancelled a run before it began."""
+        ...
+
+    def ending(self, run_id: str) -> claims.Ending | None:
+        """How the run ended, None while it goes on; one that is unknown was cancelled by whoever removed it."""
         ...
 
     def report_failed(self, run_id: str, message: str) -> None:
@@ -64,8 +68,10 @@ def reconcile(
     keyword entries, claims stale sources in batches and names the batches to request.
     """
     said: list[str] = []
-    if n_interrupted := close_dead_runs(pool, settings, runs, now=now):
-        said.append(f"{n_interrupted} documents of dead runs are tried again")
+    if n_closed := close_dead_runs(pool, settings, runs, now=now):
+        said.append(f"{n_closed} documents were left unfinished by runs that are over")
+    if n_cancelled := cancel_queued(pool, runs, now=now):
+        said.append(f"{n_cancelled} documents were cancelled with their run in the queue")
     with pool.connection() as connection:
         due = _walk_is_due(connection, settings, now=now)
     library_away = False
@@ -90,22 +96,39 @@ def reconcile(
 def close_dead_runs(pool: Pool, settings: Settings, runs: Runs, *, now: datetime) -> int:
     """Close what runs held whose lock is free: ended ones at once, others RUN_DEAD_S after they took their batch. Returns the sources."""
     n_sources = 0
-    with autocommitted(pool) as connection:
-        for batch_id, run_id, bound_at in connection.execute(load_queries("claims")["bound_batches"]).fetchall():
-            ended = runs.has_ended(run_id)
-            if not ended and bound_at > now - timedelta(seconds=settings.run_dead_s):
-                continue
-            key = batch_lock_key(batch_id)
-            if not try_session_lock(connection, key):
-                continue
-            try:
-                if not ended:
-                    runs.report_failed(run_id, "its process is gone; Stemma closes what it held and tries again")
-                n_sources += claims.interrupt_run(connection, run_id, settings, now=now)
-            finally:
-                if not connection.closed:
-                    release_session_lock(connection, key)
+    with pool.connection() as connection:
+        bound = connection.execute(load_queries("claims")["bound_batches"]).fetchall()
+    for batch_id, run_id, bound_at in bound:
+        if bound_at <= now - timedelta(seconds=settings.run_dead_s) or runs.ending(run_id) is not None:
+            n_sources += close_dead_run(pool, settings, runs, batch_id, run_id, now=now)
     return n_sources
+
+
+def close_dead_run(pool: Pool, settings: Settings, runs: Runs, batch_id: UUID, run_id: str, *, now: datetime) -> int:
+    """Close what the run still holds of its batch, unless its process lives: then it holds the batch's lock. Returns the sources.
+
+    One that is not known to be over is reported as failed: nobody holds its lock.
+    """
+    ending = runs.ending(run_id)
+    with autocommitted(pool) as connection:
+        key = batch_lock_key(batch_id)
+        if not try_session_lock(connection, key):
+            return 0
+        try:
+            if ending is None:
+                runs.report_failed(run_id, "its process is gone; Stemma closes what it held and tries again")
+            return claims.close_run(connection, run_id, ending or "interrupted", settings, now=now)
+        finally:
+            if not connection.closed:
+                release_session_lock(connection, key)
+
+
+def cancel_queued(pool: Pool, runs: Runs, *, now: datetime) -> int:
+    """Close the claims whose run a person cancelled before it began. Returns the sources."""
+    with autocommitted(pool) as connection:
+        rows = connection.execute("SELECT DISTINCT batch_id FROM attempts WHERE finished_at IS NULL AND run_id IS NULL AND n_requests > 0")
+        cancelled = runs.cancelled_batches([batch_id for (batch_id,) in rows])
+        return sum(claims.cancel_batch(connection, batch_id, now=now) for batch_id in sorted(cancelled))
 
 
 def _walk_is_due(connection: Connection, settings: Settings, *, now: datetime) -> bool:
@@ -136,20 +159,21 @@ def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, library_away
         waiting = [source_id for source_id, since in settling.items() if since > latest]
         waits = pl.col("source_id").is_in(waiting) & pl.col("claimable")
         n_waiting = stale.filter(waits).height
-        stale = stale.filter(~waits)
-        ready = stale.filter("claimable")
+        manual = claims.waiting_for_a_wish(connection, stale.filter("claimable"), settings)
+        ready = stale.filter(pl.col("claimable") & ~waits & ~pl.col("source_id").is_in(manual))
         claimed = 0
-        while not ready.is_empty() and _n_open_batches(connection) < MAX_OPEN_BATCHES:
-            batch = claims.claim_batch(connection, ready, settings, now=now)
-            taken = claims.first_batch(ready, settings).height
-            ready = ready.slice(taken)
-            claimed += taken if batch else 0
+        if not ready.is_empty():
+            limits = claims.batch_limits(connection, ready["source_id"].to_list())
+            batches = claims.cut_batches(ready, settings, limits)
+            while _n_open_batches(connection) < MAX_OPEN_BATCHES and (taken := next(batches, None)) is not None:
+                claimed += taken.height if claims.claim_batch(connection, taken, now=now) else 0
         reach("claim.before_commit")
-        note_look(connection, LastLook(now, ready.height + n_waiting, library_away, settling))
-    if not claimed:
-        return []
-    reasons = stale.filter("claimable").group_by("reason").len().sort("len", "reason", descending=[True, False])
-    return [f"{claimed} claimed (" + ", ".join(f"{count} {reason}" for reason, count in reasons.iter_rows()) + ")"]
+        note_look(connection, LastLook(now, ready.height - claimed + n_waiting, library_away, settling))
+    said = [f"{len(manual)} documents wait for a backfill: the policy of a stage is manual"] if manual else []
+    if claimed:
+        reasons = ready.group_by("reason").len().sort("len", "reason", descending=[True, False])
+        said.append(f"{claimed} claimed (" + ", ".join(f"{count} {reason}" for reason, count in reasons.iter_rows()) + ")")
+    return said
 
 
 def _requests(connection: Connection, settings: Settings, runs: Runs, *, now: datetime) -> list[claims.Batch]:
@@ -186,6 +210,19 @@ def _retire(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[in
         reach("retire.entries_removed")
         with pool.connection() as connection:
             mark_retired(connection, due)
+
+
+def retire_partition(pool: Pool, partition_key: str, *, now: datetime) -> None:
+    """Let the orchestrator forget this partition after the retention time, unless a source has it."""
+    with pool.connection() as connection:
+        connection.execute(
+            """
+            INSERT INTO retired_partitions (partition_key, retired_at)
+            SELECT %(key)s, %(now)s WHERE NOT EXISTS (SELECT FROM sources WHERE partition_key = %(key)s)
+            ON CONFLICT DO NOTHING
+            """,
+            {"key": partition_key, "now": now},
+        )
 
 
 def forget_retired(pool: Pool, partition_keys: Sequence[str]) -> None:

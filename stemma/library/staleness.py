@@ -7,6 +7,7 @@ import polars as pl
 
 from sql import load_queries
 from stemma.library.files import RACY_WINDOW_NS
+from stemma.library.looks import last_full_check
 from stemma.settings import Fingerprints, Settings
 from stemma.store.postgres import Connection
 
@@ -28,9 +29,10 @@ STALE_SCHEMA = pl.Schema(
 def stale_sources(connection: Connection, settings: Settings, wanted: Fingerprints, *, now: datetime) -> pl.DataFrame:
     """One row (STALE_SCHEMA) per source whose corpus is not what its file and the wanted recipes give, by path."""
     now_ns = int(now.timestamp() * 1e9)
+    full_check, periodic = last_full_check(connection), now - timedelta(seconds=settings.full_hash_interval_s)
     parameters = asdict(wanted) | {
         "now": now,
-        "hash_before": now - timedelta(seconds=settings.full_hash_interval_s),
+        "hash_before": max(full_check, periodic) if full_check else periodic,
         "now_ns": now_ns,
         "settled_ns": now_ns - RACY_WINDOW_NS,
     }

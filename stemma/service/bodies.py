@@ -162,6 +162,7 @@ class SourceBody(BaseModel):
     progress: float | None = Field(description="Of the last attempt, 0 to 1.")
     error_code: str | None = Field(description="Stable; why it failed.")
     error_message: str | None
+    failure: str | None = Field(description="How the last attempt failed, as a sentence: its number, stage, code and duration.")
     warning_code: str | None
     retry_at: datetime | None
     presence: str = Field(description="present, missing or detached.")

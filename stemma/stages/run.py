@@ -93,9 +93,9 @@ def open_run(
             [run_id, Jsonb(settings.frozen()), Jsonb(asdict(wanted))],
         ).rowcount
         if first and batch_id:
-            claims.bind_batch(connection, batch_id, run_id, now=now())
+            claims.bind_batch(connection, batch_id, run_id, settings, now=now())
         elif first:
-            claims.claim_partitions(connection, partitions, run_id, wanted, now=now())
+            claims.claim_partitions(connection, partitions, run_id, settings, wanted, now=now())
         claims.begin_publications(connection, run_id, now=now())
         connection.commit()
         reach("run.begun")

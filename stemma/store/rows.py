@@ -63,6 +63,7 @@ class Attempt(Row):
     requested_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
+    bound_under: str | None
 
 
 class Chunk(Row):

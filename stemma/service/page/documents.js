@@ -58,7 +58,8 @@ function row(source) {
   return element("tr", {},
     element("td", {}, element("span", { className: "title" }, title), element("span", { className: "path" }, source.source_path),
       reason
-        ? element("span", { className: source.error_code ? "reason error" : "reason" }, element("code", {}, reason), " ", source.error_message ?? "")
+        ? element("span", { className: source.error_code ? "reason error" : "reason" }, element("code", {}, reason), " ", source.error_message ?? "",
+            source.failure ? ` (${source.failure})` : "")
         : null),
     element("td", {}, source.workspace),
     element("td", {}, element("span", { className: `status ${source.status}` }, state)),

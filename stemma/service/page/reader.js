@@ -75,7 +75,8 @@ function heading(opened, text, span, parameters) {
       element("p", { className: "place" }, whole.filter(Boolean).join(" · "))),
     lineageButton({ chunk: span && parameters.get("chunk"), document: opened.source_id }),
     here ? element("button", { type: "button", className: "here", onclick: showSpan }, here) : null,
-    opened.error_message ? element("p", { className: "error" }, element("code", {}, opened.error_code), ` ${opened.error_message}`) : null);
+    opened.error_message ? element("p", { className: "error" }, element("code", {}, opened.error_code), ` ${opened.error_message}`,
+      opened.failure ? ` (${opened.failure})` : "") : null);
 }
 
 function lineSpan(text, [from, to]) {

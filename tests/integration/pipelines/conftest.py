@@ -19,11 +19,12 @@ class Pipeline:
     corpus: object
     instance: dg.DagsterInstance
 
-    def batch_run(self, batch) -> dg.ExecuteInProcessResult:
-        """A run as the sensor requests it."""
+    def batch_run(self, batch, *, recipes: str = "") -> dg.ExecuteInProcessResult:
+        """A run as the sensor requests it; `recipes`: of the code that the sensor was loaded from."""
         from pipelines.sensors import _request
+        from stemma.stages.installation import recipes_of_code
 
-        request = _request(batch)
+        request = _request(batch, recipes or recipes_of_code(self.corpus.installation.base))
         self.instance.add_dynamic_partitions(DOCUMENTS, list(batch.partitions))
         return self._run(request.partition_key, request.run_config, dict(request.tags))
 

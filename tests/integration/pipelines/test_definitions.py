@@ -1,5 +1,7 @@
 """The definitions as a whole: a lost asset, dependency or check is a visible difference."""
 
+import dagster as dg
+
 from pipelines.definitions import defs
 
 
@@ -34,10 +36,19 @@ def test_every_layer_has_its_check_per_partition():
     }
 
 
-def test_every_job_and_sensor_is_described():
+def test_every_job_sensor_and_schedule_is_known_and_described():
     repository = defs.get_repository_def()
-    named = [*(repository.get_job(name) for name in ("ingest_batch", "ingest_documents")), repository.get_sensor_def("reconcile")]
-    assert all(thing.description for thing in named)
+    jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    assert {job.name for job in jobs} == {"ingest_batch", "ingest_documents", "check_every_file"}
+    assert {sensor.name for sensor in repository.sensor_defs} == {"reconcile", "run_failed", "run_cancelled"}
+    assert {schedule.name for schedule in repository.schedule_defs} == {"nightly_full_check"}
+    assert all(thing.description for thing in (*jobs, *repository.sensor_defs, *repository.schedule_defs))
+
+
+def test_schedules_are_off_until_someone_turns_them_on_and_run_in_the_time_zone_of_the_setting():
+    schedules = defs.get_repository_def().schedule_defs
+    assert {schedule.default_status for schedule in schedules} == {dg.DefaultScheduleStatus.STOPPED}
+    assert {schedule.execution_timezone for schedule in schedules} == {"UTC"}
 
 
 def test_no_check_blocks_the_batch():

@@ -89,6 +89,18 @@ def test_a_document_that_was_never_published_has_no_text(client, part):
     assert client.get(f"/api/documents/{failed['source_id']}").status_code == 200
 
 
+def test_a_failed_document_is_retried_and_then_cancelled(client):
+    (failed,) = every_document(client, status="failed")
+    address = f"/api/documents/{failed['source_id']}"
+    refused = client.post(f"{address}/cancel")
+    assert (refused.status_code, refused.json()["code"]) == (409, "nothing_to_cancel")
+    retried = client.post(f"{address}/retry").json()
+    assert (retried["status"], retried["error_code"], retried["failure"]) == ("pending", None, None)
+    again = client.post(f"{address}/retry")
+    assert (again.status_code, again.json()["code"]) == (409, "nothing_to_retry")
+    assert client.post(f"{address}/cancel").json()["status"] == "cancelled"
+
+
 def test_the_text_is_exact_and_every_chunk_is_cut_out_of_it(client, published):
     _, live = published
     response = client.get(f"/api/documents/{live.source_id}/text")

@@ -110,6 +110,7 @@ def test_the_description_lists_every_route_with_examples(client):
         "/api/search", "/api/documents", "/api/documents/{id}", "/api/documents/{id}/text", "/api/documents/{id}/chunks",
         "/api/documents/{id}/lineage", "/api/chunks/{chunk_id}/lineage", "/api/health", "/api/health/ready", "/api/status",
         "/api/documents/{id}/assets", "/api/documents/{id}/assets/{index}/picture",
+        "/api/documents/{id}/cancel", "/api/documents/{id}/retry",
     }  # fmt: skip
     for path, operations in description["paths"].items():
         for operation in operations.values():
@@ -120,6 +121,17 @@ def test_the_description_lists_every_route_with_examples(client):
                     parameter["name"],
                 )
     assert description["components"]["schemas"]["SearchBody"]["examples"]
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "http://["])
+def test_a_page_from_elsewhere_cannot_change_anything(client, origin):
+    response = client.post("/api/documents/x/cancel", headers={"Origin": origin})
+    assert (response.status_code, response.json()["code"]) == (403, "foreign_origin")
+
+
+def test_the_page_itself_can(client):
+    response = client.post("/api/documents/x/cancel", headers={"Origin": "http://127.0.0.1:8765"})
+    assert (response.status_code, response.json()["code"]) == (404, "unknown_document")
 
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "chunked"])

@@ -8,15 +8,17 @@ import pytest
 from stemma.errors import DocumentTooLarge, UnreadableFile
 from stemma.library import claims
 from stemma.library.wishes import request_ingest
+from stemma.settings import CODE_VERSIONS
 from stemma.stages.corpus import publish_documents
 from stemma.stages.documents import spool_files
 from stemma.store import publications
+from stemma.store.app_settings import set_overrides
 from stemma.store.postgres import autocommitted
 
 
 def interrupt(corpus, run) -> int:
     with autocommitted(corpus.installation.pool) as connection:
-        return claims.interrupt_run(connection, run.run_id, corpus.settings, now=datetime.now(UTC))
+        return claims.close_run(connection, run.run_id, "interrupted", corpus.settings, now=datetime.now(UTC))
 
 
 def opened(corpus):
@@ -102,6 +104,22 @@ def test_a_retryable_failure_is_tried_a_few_times_and_then_waits_for_a_change(co
         assert waits(corpus)
         end_the_wait(corpus)
     assert waits(corpus)
+
+
+@pytest.mark.parametrize("change", ["file", "settings", "code"])
+def test_a_final_failure_is_tried_again_after_a_change_of_what_the_stage_depends_on(corpus, monkeypatch, change):
+    corpus.write("a.txt", "Text.")
+    fail(corpus, opened(corpus), DocumentTooLarge)
+    assert waits(corpus)
+    if change == "file":
+        corpus.write("a.txt", "Other text.")
+    elif change == "code":
+        monkeypatch.setitem(CODE_VERSIONS, "parsing", "another")
+    else:
+        with corpus.installation.pool.connection() as connection:
+            set_overrides(connection, corpus.settings, {"MAX_DOCUMENT_CHARS": "5000"})
+    assert [batch.partitions for batch in corpus.look().batches] == [("a.txt",)]
+    assert waits(corpus)  # claimed and requested: not a second time
 
 
 def test_other_bytes_get_all_their_attempts(corpus):

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from stemma.library.claims import first_batch
+from stemma.library.claims import cut_batches
 from stemma.library.staleness import STALE_SCHEMA
 from stemma.settings import load_settings
 
@@ -17,7 +17,11 @@ def stale(*rows: tuple[str, int, bool]) -> pl.DataFrame:
 
 
 def taken(frame: pl.DataFrame, **settings) -> list[str]:
-    return first_batch(frame, load_settings(**settings))["source_path"].to_list()
+    return next(cut_batches(frame, load_settings(**settings), {}))["source_path"].to_list()
+
+
+def cut(frame: pl.DataFrame, limits: dict[str, int], **settings) -> list[list[str]]:
+    return [batch["source_path"].to_list() for batch in cut_batches(frame, load_settings(**settings), limits)]
 
 
 def test_a_batch_ends_with_the_document_that_reaches_its_text():
@@ -38,3 +42,9 @@ def test_pictures_and_pdfs_count_for_the_text_they_are_likely_to_hold():
 
 def test_what_is_not_claimable_takes_no_room():
     assert taken(stale(("a.txt", 1_000, False), ("b.txt", 1, True), ("c", 1, True)), batch_text_bytes=100, batch_size=1) == ["b.txt"]
+
+
+def test_what_was_interrupted_goes_last_in_batches_of_half_the_size_and_among_itself():
+    frame = stale(*((name, 1, True) for name in "abcdefgh"))
+    limits = dict.fromkeys("abd", 2) | {"f": 1}
+    assert cut(frame, limits, batch_size=3) == [["c", "e", "g"], ["h"], ["a", "b"], ["d"], ["f"]]

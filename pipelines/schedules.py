@@ -1,0 +1,17 @@
+"""Schedules: what is worth doing by the clock. All are off until someone turns them on; times are those of SCHEDULE_TIMEZONE."""
+
+import dagster as dg
+
+from pipelines.maintenance import check_every_file
+from stemma.settings import load_settings
+
+TIMEZONE = load_settings().schedule_timezone
+
+nightly_full_check = dg.ScheduleDefinition(
+    name="nightly_full_check",
+    job=check_every_file,
+    cron_schedule="0 2 * * *",
+    execution_timezone=TIMEZONE,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="At 2:00 every file is read and hashed again, whatever its size and times say.",
+)
