@@ -70,15 +70,7 @@ class Recorder:
         step = self._context.op_execution_context._step_execution_context
         batch_id = generate_event_batch_id()
         for position, (partition, version) in enumerate(outcome.versions.items(), start=1):
-            tags = {
-                DATA_VERSION_TAG: version.data_version,
-                DATA_VERSION_IS_USER_PROVIDED_TAG: "true",
-                CODE_VERSION_TAG: self._asset.code_version or "",
-            }
-            for key, latest in self._inputs.items():
-                event_id, data_version = latest.get(partition) or latest.get(None) or (None, UNKNOWN_VERSION)
-                tags[get_input_data_version_tag(key)] = data_version
-                tags[get_input_event_pointer_tag(key)] = str(event_id) if event_id else "NULL"
+            tags = _tags(self._asset, version.data_version, self._inputs, partition)
             materialization = dg.AssetMaterialization(
                 self._context.asset_key, partition=partition, metadata=_metadata(version.metadata), tags=tags
             )
@@ -128,6 +120,33 @@ class Recorder:
                 metadata={"failed": len(failed), "first": ", ".join(failed[:10])},
                 allow_retries=False,
             )
+
+
+def record_made_elsewhere(context: dg.OpExecutionContext, graph: Any, key: dg.AssetKey, versions: Mapping[str, str]) -> None:
+    """Report partition -> data version of an asset that was made outside its own runs, from what its inputs are now."""
+    _pool_connections(context.instance)
+    asset, partitions = graph.get(key), list(versions)
+    inputs = {parent: _latest(context.instance, parent, partitions, graph.get(parent)) for parent in asset.parent_keys}
+    batch_id = generate_event_batch_id()
+    for position, (partition, version) in enumerate(versions.items(), start=1):
+        materialization = dg.AssetMaterialization(key, partition=partition, tags=_tags(asset, version, inputs, partition))
+        DagsterEvent.asset_materialization(
+            context._step_execution_context, materialization, DagsterEventBatchMetadata(batch_id, position == len(versions))
+        )
+
+
+def _tags(asset: Any, data_version: str, inputs: Mapping[dg.AssetKey, Pointers], partition: str) -> dict[str, str]:
+    """What a materialization says of itself: its version, and which event of each input it was made from."""
+    tags = {
+        DATA_VERSION_TAG: data_version,
+        DATA_VERSION_IS_USER_PROVIDED_TAG: "true",
+        CODE_VERSION_TAG: asset.code_version or "",
+    }
+    for key, latest in inputs.items():
+        event_id, input_version = latest.get(partition) or latest.get(None) or (None, UNKNOWN_VERSION)
+        tags[get_input_data_version_tag(key)] = input_version
+        tags[get_input_event_pointer_tag(key)] = str(event_id) if event_id else "NULL"
+    return tags
 
 
 def _latest(instance: dg.DagsterInstance, key: dg.AssetKey, partitions: list[str], asset: Any) -> Pointers:

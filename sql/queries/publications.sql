@@ -14,12 +14,14 @@ SELECT a.attempt_id IS NOT NULL AS attempt_open,
        live.publication_id AS live_publication_id, d.doc_id AS live_doc_id, d.output_hash AS live_output_hash,
        EXISTS (SELECT FROM documents AS other WHERE other.doc_id = %(doc_id)s AND other.source_id <> s.source_id) AS doc_id_taken,
        EXISTS (SELECT FROM sparse_coverage AS c
-                WHERE c.publication_id = %(publication_id)s AND c.sparse_index_id = %(active_sparse_index)s) AS sparse_covered
+                WHERE c.publication_id = %(publication_id)s AND c.sparse_index_id = %(active_sparse_index)s) AS sparse_covered,
+       coalesce(e.result_key, '') AS embedded_for
   FROM sources AS s
   LEFT JOIN attempts AS a ON a.source_id = s.source_id AND a.run_id = %(run_id)s AND a.finished_at IS NULL
                          AND a.publication_id = %(publication_id)s
   LEFT JOIN publications AS live ON live.source_id = s.source_id AND live.state = 'live'
   LEFT JOIN documents AS d ON d.publication_id = live.publication_id
+  LEFT JOIN stage_state AS e ON e.source_id = s.source_id AND e.stage = 'embeddings'
  WHERE s.source_id = %(source_id)s;
 
 -- name: update_recipe

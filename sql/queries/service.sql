@@ -1,9 +1,6 @@
 -- name: read_corpus_state
--- What searches read now; the indexes are NULL before the first ingest.
-SELECT state.epoch, e.embedding_index_id, e.spec ->> 'model' AS model, e.dimension, k.sparse_index_id, k.backend, k.name
-  FROM corpus_state AS state
-  LEFT JOIN embedding_indexes AS e ON e.embedding_index_id = state.active_embedding_index
-  LEFT JOIN sparse_indexes AS k ON k.sparse_index_id = state.active_sparse_index;
+-- How often the corpus was replaced as a whole.
+SELECT epoch FROM corpus_state;
 
 -- name: read_latest_scan
 -- The latest walk of the library.

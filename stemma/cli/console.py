@@ -107,6 +107,21 @@ def table(*columns: str) -> Generator[Callable[..., None]]:
     Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(drawn)
 
 
+@contextmanager
+def counting(description: str, *, show: bool) -> Generator[Callable[[int, int], None]]:
+    """A bar on standard error, where that is a terminal, for work that is counted; the block calls it with what is done and the whole."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda _done, _whole: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=None)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole or None)
+
+
 def _log_to_stderr() -> None:
     import structlog
 

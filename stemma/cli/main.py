@@ -13,6 +13,7 @@ from stemma.cli.documents import documents, show
 from stemma.cli.figures import figures
 from stemma.cli.ingest import ingest
 from stemma.cli.parse import parse
+from stemma.cli.reembed import reembed
 from stemma.cli.search import search
 from stemma.cli.status import status
 from stemma.cli.trace import trace
@@ -50,7 +51,7 @@ def stemma(
     """
 
 
-for function in (up, down, status, ingest, search, documents, show, cancel, retry, trace, figures, parse, chunk, doctor):
+for function in (up, down, status, ingest, search, documents, show, cancel, retry, trace, figures, reembed, parse, chunk, doctor):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

@@ -131,11 +131,10 @@ def _ask_service(settings: "Settings", query: str, *, method: str | None, k: int
 @contextmanager
 def _search_stores(settings: "Settings", query: str, *, method: str | None, k: int, workspaces: list[str] | None) -> Generator[Answer]:
     from stemma.cli.postgres import corpus_database
-    from stemma.embedding.models import open_embedder
     from stemma.lexical.index import Scope
     from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
-    from stemma.retrieval.search import SearchRequest
-    from stemma.retrieval.search import search as search_corpus
+    from stemma.retrieval.search import SearchRequest, search_by_active_model
+    from stemma.stages.models_at_hand import ModelsAtHand
     from stemma.store.app_settings import current_settings
     from stemma.store.postgres import connect, open_pool
 
@@ -143,7 +142,7 @@ def _search_stores(settings: "Settings", query: str, *, method: str | None, k: i
     with corpus_database(settings) as url:
         with connect(url) as connection:
             current = current_settings(connection, settings)
-        embedder = open_embedder(current.embedding_model, batch_size=current.embedding_batch_size)
         with closing(OpenKeywordIndexes(settings.home)) as keyword_indexes, open_pool(url, max_size=2) as pool:
-            answer = search_corpus(request, pool=pool, lexical=keyword_indexes, embedder=embedder, settings=current)
+            models = ModelsAtHand(lambda: pool, settings)
+            answer = search_by_active_model(request, pool=pool, lexical=keyword_indexes, embedder_of=models, settings=current)
         yield answer.model_dump(mode="json")

@@ -1,5 +1,6 @@
 """`stemma status`: what runs, and how far the corpus is."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Show what runs, and how far the corpus is.
 
-    That is the addresses, and how many documents are ready, at work, or failed.
+    That is the addresses, how many documents are ready, at work, or failed, and how far indexes are that are being built.
 
     Exits with 3 when Stemma does not run, and with 1 when documents failed.
 
@@ -66,13 +67,19 @@ def _corpus(base: "Settings") -> dict[str, Any]:
     from stemma.cli.postgres import corpus_database
     from stemma.embedding.window import window_warning
     from stemma.library.listing import count_by_status
+    from stemma.stages.index_report import report_indexes
     from stemma.store.app_settings import current_settings
     from stemma.store.postgres import connect
 
     with corpus_database(base) as url, connect(url) as connection:
         by_status = count_by_status(connection)
         warning = window_warning(current_settings(connection, base))
-    return {"documents": {"total": sum(by_status.values()), "by_status": by_status}, "warnings": [warning] if warning else []}
+        indexes = report_indexes(connection)
+    return {
+        "documents": {"total": sum(by_status.values()), "by_status": by_status},
+        "indexes": asdict(indexes),
+        "warnings": [warning] if warning else [],
+    }
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -87,6 +94,13 @@ def _print(found: dict[str, Any]) -> None:
     print(f"  {'Documents':<12} {found['documents']['total']}" + (f": {counts}" if counts else ""))
     for warning in found["warnings"]:
         print(f"  Warning: {warning}")
+    for index in found["indexes"]["embedding"]:
+        if index["state"] != "retired":
+            print(f"  {'Vectors':<12} {index['model']}, {index['state']}: {index['n_covered']} of {index['n_chunks']} chunks")
+    for index in found["indexes"]["sparse"]:
+        if index["state"] != "retired":
+            state = "being made again" if index["incomplete_since"] else index["state"]
+            print(f"  {'Keywords':<12} {index['backend']}, {state}: {index['n_covered']} of {index['n_documents']} documents")
     for part, reason in found["problems"].items():
         if reason:
             print(f"  {part} is not in order: {reason}")

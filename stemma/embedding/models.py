@@ -53,6 +53,11 @@ def model_folder(model: str) -> Path:
     return folder
 
 
+def portable_location(model: str) -> str:
+    """The value of EMBEDDING_MODEL that means the same model in every process, whatever its working folder."""
+    return model if model == MINILM else str(Path(model).expanduser().absolute())
+
+
 def embedding_spec(model: str) -> EmbeddingSpec:
     """What decides the vectors of this model. Raises EmbeddingModelUnavailable, naming the file that is missing or unsound."""
     folder = model_folder(model)

@@ -9,6 +9,9 @@ from stemma.lexical.index import LexicalIndex
 from stemma.lexical.tantivy_index import TantivyIndex
 from stemma.store.sparse_indexes import SparseIndex
 
+KEPT = 2
+"""The active index and the one before it, which searches that began before the switch read."""
+
 
 class UnknownBackend(ConfigurationError):
     """The active keyword index belongs to an engine that this release cannot read."""
@@ -31,6 +34,8 @@ class OpenKeywordIndexes:
                 if active.backend != "tantivy":
                     raise UnknownBackend(f"the active keyword index is one of {active.backend}")
                 self._open[active.name] = TantivyIndex(active.folder(self._home), exclusive=nullcontext)
+                for name in list(self._open)[:-KEPT]:  # a search that began before a switch still has its own
+                    self._open.pop(name).close()
             return self._open[active.name]
 
     def close(self) -> None:

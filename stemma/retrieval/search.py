@@ -21,11 +21,12 @@ from stemma.retrieval.semantic import semantic_ranking
 from stemma.retrieval.snapshot import snapshot
 from stemma.settings import Settings
 from stemma.store.embedding_indexes import active_embedding_index
-from stemma.store.postgres import Connection, Pool
+from stemma.store.postgres import Connection, Pool, explained
 from stemma.store.sparse_indexes import SparseIndex, active_sparse_index
 
 K_MAX = 1_000
 QUERY_MAX_CHARS = 10_000
+SWITCHES_MET = 3  # a search begins again when the index was switched after its query had been embedded: at most so often
 MIN_DEPTH = 50  # candidates an arm fetches for fusion at least: below, the order of the first hits would depend on k
 
 _log = structlog.get_logger(__name__)
@@ -68,12 +69,37 @@ class _Question:
             raise QueryTimeout(f"the search took longer than {self.settings.query_timeout_s:g} s")
 
 
-def search(request: SearchRequest, *, pool: Pool, lexical: KeywordIndexes, embedder: Embedder, settings: Settings) -> SearchAnswer:
+def search_by_active_model(
+    request: SearchRequest, *, pool: Pool, lexical: KeywordIndexes, embedder_of: Callable[[EmbeddingSpec], Embedder], settings: Settings
+) -> SearchAnswer:
+    """`search` with the model that made the active vectors, whichever that is by the time they are read.
+
+    Args:
+        embedder_of: gives the model of a spec; what it raises where it cannot is raised. `bm25` does not ask it.
+    """
+    for attempt in range(1, SWITCHES_MET + 1):
+        embedder = None
+        if (request.method or settings.retrieval_method) != "bm25":
+            with explained(), pool.connection() as connection:
+                active = active_embedding_index(connection)
+            embedder = embedder_of(active.spec) if active else None
+        try:
+            return search(request, pool=pool, lexical=lexical, embedder=embedder, settings=settings)
+        except EmbeddingMismatch:  # another index became active after the query had been embedded
+            if attempt == SWITCHES_MET:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def search(request: SearchRequest, *, pool: Pool, lexical: KeywordIndexes, embedder: Embedder | None, settings: Settings) -> SearchAnswer:
     """The k best live passages in scope.
 
     The query is embedded first; then one snapshot serves the active indexes, both arms and the passages themselves. Before anything
     was ingested the answer is empty. While the keyword index is unavailable, full-text search in PostgreSQL answers for it and
     `degraded` says so.
+
+    Args:
+        embedder: None is enough for `bm25`, and as long as nothing was ingested.
 
     Raises:
         EmptyQuery, QueryTooLong, InvalidK, UnknownMethod: the request cannot be answered.
@@ -86,10 +112,10 @@ def search(request: SearchRequest, *, pool: Pool, lexical: KeywordIndexes, embed
     scope = normalized(request.scope)
     if matches_nothing(scope):
         return SearchAnswer(query=query, method=method, hits=[])
-    vector = None if method == "bm25" else embedder.embed_query(query)
+    vector = None if method == "bm25" or embedder is None else embedder.embed_query(query)
     question = _Question(query, method, request.k, scope, vector, settings)
     with snapshot(pool, timeout_s=settings.query_timeout_s) as connection:
-        ranked, degraded = _rank(connection, question, lexical=lexical, spec=embedder.spec)
+        ranked, degraded = _rank(connection, question, lexical=lexical, spec=embedder.spec if embedder else None)
         return SearchAnswer(query=query, method=method, hits=hydrate(connection, ranked), degraded=degraded)
 
 
@@ -120,7 +146,9 @@ def _method(name: str) -> RetrievalMethod:
     raise UnknownMethod(name, known=METHODS)
 
 
-def _rank(connection: Connection, question: _Question, *, lexical: KeywordIndexes, spec: EmbeddingSpec) -> tuple[list[Ranked], list[str]]:
+def _rank(
+    connection: Connection, question: _Question, *, lexical: KeywordIndexes, spec: EmbeddingSpec | None
+) -> tuple[list[Ranked], list[str]]:
     if question.method == "semantic":
         return ranked_by_one("semantic", _semantic_arm(connection, question, spec), k=question.k), []
     if question.method == "bm25":
@@ -133,23 +161,27 @@ def _rank(connection: Connection, question: _Question, *, lexical: KeywordIndexe
     return fused, degraded
 
 
-def fusion_weights(settings: Settings, spec: EmbeddingSpec) -> dict[str, float]:
+def fusion_weights(settings: Settings, spec: EmbeddingSpec | None) -> dict[str, float]:
     """The weights that were set, or else those that suit the model."""
-    if {"semantic_weight", "bm25_weight"} & settings.model_fields_set:
+    if spec is None or {"semantic_weight", "bm25_weight"} & settings.model_fields_set:
         return {"semantic": settings.semantic_weight, "bm25": settings.bm25_weight}
     return {"semantic": spec.semantic_weight, "bm25": 1 - spec.semantic_weight}
 
 
-def _semantic_arm(connection: Connection, question: _Question, spec: EmbeddingSpec) -> pl.DataFrame:
+def _semantic_arm(connection: Connection, question: _Question, spec: EmbeddingSpec | None) -> pl.DataFrame:
     active = active_embedding_index(connection)
-    if active is None or question.vector is None:
+    if active is None:
         return HIT_SCHEMA.to_frame()
-    if spec.spec_hash != active.spec.spec_hash:
-        raise EmbeddingMismatch(f"queries are embedded by {spec.model}, the active index holds vectors of {active.spec.model}")
+    if question.vector is None or spec is None or spec.spec_hash != active.spec.spec_hash:
+        raise EmbeddingMismatch(f"the query is embedded by {_described(spec)}, the active index holds vectors of {_described(active.spec)}")
     return semantic_ranking(
         connection, question.vector, index=active, depth=question.depth, scope=question.scope,
         exact_scan_max_chunks=question.settings.exact_scan_max_chunks,
     )  # fmt: skip
+
+
+def _described(spec: EmbeddingSpec | None) -> str:
+    return f"{spec.model} (revision {spec.revision[:12]}, {spec.dimension} dimensions)" if spec else "no model"
 
 
 def _bm25_arm(connection: Connection, question: _Question, lexical: KeywordIndexes) -> tuple[pl.DataFrame, list[str]]:
@@ -157,6 +189,8 @@ def _bm25_arm(connection: Connection, question: _Question, lexical: KeywordIndex
     if active is None:
         return HIT_SCHEMA.to_frame(), []
     try:
+        if active.incomplete:
+            raise LexicalIndexUnavailable("the keyword index was lost and is being made again")
         index = lexical(active)
         ranking = bm25_ranking(connection, question.query, index=index, depth=question.depth, scope=question.scope, check=question.check)
         if ranking.is_empty() and _lost_its_entries(connection, active, index):

@@ -92,26 +92,39 @@ class WorkspaceStatus(BaseModel):
 
 
 class EmbeddingIndexStatus(BaseModel):
-    """The vectors that searches read."""
+    """Vectors of one model."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     embedding_index_id: int
     model: str
     dimension: int
+    n_chunks: int = Field(description="Published chunks.")
+    n_covered: int = Field(description="Those of them that have their vector.")
 
 
 class SparseIndexStatus(BaseModel):
-    """The keyword index that searches read."""
+    """A keyword index."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     sparse_index_id: int
     backend: str
     name: str
+    incomplete_since: datetime | None = Field(
+        description="Since when it is being made again, and full-text search answers in its place; null when it is whole."
+    )
+    n_documents: int = Field(description="Published documents with chunks.")
+    n_covered: int = Field(description="Those of them whose entries it holds.")
 
 
-class ActiveIndexes(BaseModel):
-    """Null before the first ingest."""
+class IndexesStatus(BaseModel):
+    """What searches read, null before the first ingest, and what is being built beside it."""
 
     embedding: EmbeddingIndexStatus | None
     sparse: SparseIndexStatus | None
+    building_embedding: list[EmbeddingIndexStatus]
+    building_sparse: list[SparseIndexStatus]
 
 
 class ScanStatus(BaseModel):
@@ -139,7 +152,7 @@ class StatusReport(BaseModel):
 
     documents: DocumentCounts
     workspaces: list[WorkspaceStatus]
-    indexes: ActiveIndexes
+    indexes: IndexesStatus
     epoch: int
     scan: ScanStatus | None
     links: Links

@@ -12,6 +12,7 @@ from stemma.library.cancellation import NothingToCancel, NothingToRetry
 from stemma.library.lineage import NothingToTrace, UnknownChunk
 from stemma.library.listing import SupersededDocument, UnknownDocument
 from stemma.retrieval.errors import EmbeddingMismatch
+from stemma.stages.models_at_hand import ModelNotAtHand
 from stemma.store.embedded import NotRunning
 from stemma.store.postgres import StoreUnavailable
 
@@ -78,6 +79,7 @@ STATUS: dict[type[StemmaError], int] = {
     EmbeddingMismatch: 409,
     NothingToCancel: 409,
     NothingToRetry: 409,
+    ModelNotAtHand: 409,
     RequestError: 422,
     Unavailable: 503,
     ConfigurationError: 503,

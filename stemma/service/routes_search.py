@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 
 from stemma.retrieval.answer import SearchAnswer
 from stemma.retrieval.scope import EVERYWHERE
-from stemma.retrieval.search import SearchRequest, search
+from stemma.retrieval.search import SearchRequest, search_by_active_model
 from stemma.service.bodies import SearchBody
 from stemma.service.problems import PROBLEMS, Problem
 from stemma.service.state import Service
@@ -24,7 +24,13 @@ RunningService = Annotated[Service, Depends(service_of)]
 
 @router.post(
     "/search",
-    responses=PROBLEMS | {409: {"model": Problem, "description": "`embedding_mismatch`: the query's model is not the index's."}},
+    responses=PROBLEMS
+    | {
+        409: {
+            "model": Problem,
+            "description": "`embedding_model_not_at_hand`, `embedding_mismatch`: queries cannot be embedded by the model of the index.",
+        }
+    },
     summary="Search the corpus",
 )
 def search_corpus(body: SearchBody, service: RunningService) -> SearchAnswer:
@@ -34,4 +40,6 @@ def search_corpus(body: SearchBody, service: RunningService) -> SearchAnswer:
     """
     settings = service.current_settings()
     request = SearchRequest(body.query, method=body.method, k=body.k, scope=body.scope.scope() if body.scope else EVERYWHERE)
-    return search(request, pool=service.pool, lexical=service.keyword_indexes, embedder=service.embedder(settings), settings=settings)
+    return search_by_active_model(
+        request, pool=service.pool, lexical=service.keyword_indexes, embedder_of=service.models, settings=settings
+    )

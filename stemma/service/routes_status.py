@@ -12,10 +12,10 @@ from sql import load_queries
 from stemma.library.listing import count_by_status
 from stemma.retrieval.snapshot import snapshot
 from stemma.service.bodies import (
-    ActiveIndexes,
     DocumentCounts,
     EmbeddingIndexStatus,
     Health,
+    IndexesStatus,
     Links,
     ScanStatus,
     SparseIndexStatus,
@@ -25,6 +25,7 @@ from stemma.service.bodies import (
 from stemma.service.problems import PROBLEMS
 from stemma.service.routes_search import RunningService
 from stemma.service.state import Service
+from stemma.stages.index_report import IndexReport, report_indexes
 from stemma.store.postgres import Connection
 
 router = APIRouter(prefix="/api", tags=["status"])
@@ -53,7 +54,7 @@ async def readiness(service: RunningService, response: Response) -> Health:
 
 @router.get("/status", responses={503: PROBLEMS[503]}, summary="What does the library look like?")
 def status(service: RunningService) -> StatusReport:
-    """Counts by status and stage, workspaces, the active indexes, the latest walk, and where the Dagster UI is."""
+    """Counts by status and stage, workspaces, the indexes, the latest walk, and where the Dagster UI is."""
     with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
         by_status = count_by_status(connection)
         stages = {row["stage"]: row["count"] for row in _rows(connection, "count_by_stage")}
@@ -62,14 +63,22 @@ def status(service: RunningService) -> StatusReport:
         return StatusReport(
             documents=DocumentCounts(total=sum(by_status.values()), by_status=by_status, by_stage=stages),
             workspaces=[WorkspaceStatus(**row) for row in _rows(connection, "list_workspaces")],
-            indexes=ActiveIndexes(
-                embedding=EmbeddingIndexStatus(**state) if state["embedding_index_id"] else None,
-                sparse=SparseIndexStatus(**state) if state["sparse_index_id"] else None,
-            ),
+            indexes=_indexes(report_indexes(connection)),
             epoch=state["epoch"],
             scan=ScanStatus(**scans[0]) if scans else None,
             links=Links(dagster=f"http://127.0.0.1:{service.settings.dagster_port}"),
         )
+
+
+def _indexes(report: IndexReport) -> IndexesStatus:
+    embedding = [(index.state, EmbeddingIndexStatus.model_validate(index)) for index in report.embedding]
+    sparse = [(index.state, SparseIndexStatus.model_validate(index)) for index in report.sparse]
+    return IndexesStatus(
+        embedding=next((index for state, index in embedding if state == "active"), None),
+        sparse=next((index for state, index in sparse if state == "active"), None),
+        building_embedding=[index for state, index in embedding if state == "building"],
+        building_sparse=[index for state, index in sparse if state == "building"],
+    )
 
 
 def _rows(connection: Connection, name: str) -> Sequence[dict[str, Any]]:

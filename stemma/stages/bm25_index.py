@@ -10,9 +10,11 @@ from stemma.failpoints import reach
 from stemma.lexical.index import ENTRY_SCHEMA, LexicalIndex
 from stemma.library.claims import OpenSource, open_source_rows
 from stemma.library.paths import document_id, folders_of
+from stemma.stages.keyword_rebuild import replace_lost_indexes
 from stemma.stages.run import Run, StageOutcome, Version, now, partition_of, record
 from stemma.stages.situated import Situated, situated_chunks
 from stemma.store.chunk_record import chunk_id
+from stemma.store.postgres import autocommitted
 from stemma.store.publications import live_publications, reserve_original_indexes
 from stemma.store.sparse_coverage import covered_publications, record_coverage
 from stemma.store.sparse_indexes import SparseIndex, ensure_sparse_index, open_sparse_indexes
@@ -34,7 +36,8 @@ def index_chunks(run: Run, sources: pl.DataFrame, *, index_of: Callable[[SparseI
         index_of: opens the engine of an index.
     """
     situated = situated_chunks(run, sources)
-    with run.pool.connection() as connection:
+    with autocommitted(run.pool) as connection:
+        replace_lost_indexes(connection, index_of)  # a writer would begin a lost one anew, and it would pass for whole
         ensure_sparse_index(connection, backend=run.settings.bm25_backend, fingerprint=run.wanted.bm25)
         indexes = open_sparse_indexes(connection)
     targets = _targets(run, sources, situated)

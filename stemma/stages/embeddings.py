@@ -3,20 +3,26 @@
 from collections.abc import Callable
 
 import polars as pl
+import structlog
 
 from stemma.embedding.embedder import Embedder, EmbeddingSpec
+from stemma.embedding.models import portable_location
 from stemma.embedding.sentence_transformers_embedder import UnsoundVector
 from stemma.errors import DocumentError, EmbeddingMissing
 from stemma.failpoints import reach
 from stemma.library import claims
+from stemma.stages.models_at_hand import ModelNotAtHand
 from stemma.stages.run import Run, StageOutcome, Version, count_calls, now, partition_of, record
 from stemma.stages.situated import situated_chunks
 from stemma.store.embedding_cache import missing_inputs, store_vectors
-from stemma.store.embedding_indexes import ensure_embedding_index, open_embedding_indexes
+from stemma.store.embedding_indexes import EmbeddingIndex, ensure_embedding_index, open_embedding_indexes
+from stemma.store.postgres import Pool
 from stemma.store.stage_results import result_key
 
 PASSAGES_PER_COMMIT = 256
 """Vectors are kept at least this often, so that an interrupted run repeats little."""
+
+log = structlog.get_logger()
 
 
 def embed_chunks(
@@ -30,8 +36,9 @@ def embed_chunks(
     """
     situated = situated_chunks(run, sources)
     with run.pool.connection() as connection:
-        ensure_embedding_index(connection, wanted)
-        indexes = open_embedding_indexes(connection)
+        ensure_embedding_index(connection, wanted, location=portable_location(run.settings.embedding_model))
+        connection.commit()
+        indexes = [index for index in open_embedding_indexes(connection) if _at_hand(index, embedder_of)]
     embedded: dict[str, int] = dict.fromkeys(situated.frames, 0)
     failures: dict[str, DocumentError] = {}
     paths = dict(sources.select("source_id", "source_path").iter_rows())
@@ -41,7 +48,7 @@ def embed_chunks(
         text_of = {digest: text for i in texts for digest, text in zip(hashes[i], texts[i], strict=True)}
         with run.pool.connection() as connection:
             missing = missing_inputs(connection, index.spec.spec_hash, list(text_of))
-        unsound = _embed(run, index.spec, {digest: text_of[digest] for digest in missing}, embedder_of)
+        unsound = embed_strings(run.pool, index.spec, {digest: text_of[digest] for digest in missing}, embedder_of)
         failures |= {
             i: EmbeddingMissing(paths[i], f"{index.spec.model} gives no sound vector for {n} of its chunks")
             for i, digests in hashes.items()
@@ -51,11 +58,12 @@ def embed_chunks(
         for i, digests in hashes.items():  # a string that several documents share is counted for the first
             embedded[i] += len(left.intersection(digests))
             left.difference_update(digests)
+    embedded_for = ",".join(str(index.embedding_index_id) for index in indexes)  # publishing asks whether the active one is among them
     rows = {
         i: (
             situated.contexts[i].output_hash,
             result_key(wanted.spec_hash, *(wanted.input_hash(t) for t in frame["contextualized_content"])),
-            "",
+            embedded_for,
         )
         for i, frame in situated.frames.items()
         if i not in failures
@@ -76,8 +84,11 @@ def embed_chunks(
     )  # fmt: skip
 
 
-def _embed(run: Run, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: Callable[[EmbeddingSpec], Embedder]) -> set[str]:
-    """Embed and keep the strings (input hash -> string); returns the hashes of those that the model has no sound vector for."""
+def embed_strings(pool: Pool, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: Callable[[EmbeddingSpec], Embedder]) -> set[str]:
+    """Embed the strings (input hash -> string) and keep their vectors in the cache, PASSAGES_PER_COMMIT at a time.
+
+    Returns the hashes of those that the model has no sound vector for.
+    """
     digests, unsound = list(text_of), set[str]()
     while digests:
         part = digests[:PASSAGES_PER_COMMIT]
@@ -90,7 +101,19 @@ def _embed(run: Run, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: 
             continue
         digests = digests[len(part) :]
         reach("embeddings.before_store")
-        with run.pool.connection() as connection:
+        with pool.connection() as connection:
             store_vectors(connection, spec.spec_hash, part, vectors)
         reach("embeddings.stored")
     return unsound
+
+
+def _at_hand(index: EmbeddingIndex, embedder_of: Callable[[EmbeddingSpec], Embedder]) -> bool:
+    """Whether this run can embed for the index. The active one must; one that is being built stays incomplete without its model."""
+    if index.state == "active":
+        return True
+    try:
+        embedder_of(index.spec)
+    except ModelNotAtHand as error:
+        log.warning("not embedded for an index that is being built", index=index.embedding_index_id, code=error.code, reason=str(error))
+        return False
+    return True

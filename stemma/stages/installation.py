@@ -6,15 +6,13 @@ from collections.abc import Generator, Sequence
 from dataclasses import astuple
 from functools import cached_property
 from importlib.metadata import version
-from threading import Lock
 
-from stemma.embedding.embedder import Embedder, EmbeddingSpec
-from stemma.embedding.models import MINILM, embedding_spec, open_embedder
-from stemma.errors import ConfigurationError
+from stemma.embedding.models import embedding_spec
 from stemma.lexical.index import LexicalIndex
 from stemma.lexical.tantivy_index import TantivyIndex
 from stemma.parsing.formats import parser_versions
 from stemma.settings import Fingerprints, Settings, fingerprints
+from stemma.stages.models_at_hand import ModelsAtHand
 from stemma.store.app_settings import current_settings
 from stemma.store.embedded import postgres_url
 from stemma.store.lake import Lake
@@ -26,19 +24,12 @@ WRITER_WAIT_S = 60
 """A keyword writer waits this long for the one before it."""
 
 
-class ModelNotAtHand(ConfigurationError):
-    """An embedding index was made by a model that this process cannot open."""
-
-    code, remedy = "embedding_model_not_at_hand", "Set EMBEDDING_MODEL back to the model of that index."
-
-
 class Installation:
     """One process's view of the installation; `base` are its settings without the stored overrides."""
 
     def __init__(self, base: Settings) -> None:
         self.base = base
-        self._embedders: dict[str, Embedder] = {}
-        self._embedders_lock = Lock()
+        self.embedder_of = ModelsAtHand(lambda: self.pool, base)
 
     @cached_property
     def pool(self) -> Pool:
@@ -54,19 +45,6 @@ class Installation:
         """The settings as they are now, stored overrides included."""
         with self.pool.connection() as connection:
             return current_settings(connection, self.base)
-
-    def embedder_of(self, spec: EmbeddingSpec) -> Embedder:
-        """The model that made, or will make, an index of this spec. Raises ModelNotAtHand."""
-        settings = self.settings()
-        with self._embedders_lock:
-            if spec.spec_hash not in self._embedders:
-                for model in (settings.embedding_model, MINILM):
-                    if embedding_spec(model).spec_hash == spec.spec_hash:
-                        self._embedders[spec.spec_hash] = open_embedder(model, batch_size=settings.embedding_batch_size)
-                        break
-                else:
-                    raise ModelNotAtHand(f"the index was made by {spec.model}, revision {spec.revision[:12]}")
-            return self._embedders[spec.spec_hash]
 
     def index_of(self, index: SparseIndex) -> LexicalIndex:
         """The engine of a keyword index; the caller closes it."""

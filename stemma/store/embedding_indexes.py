@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, cast
 
 from psycopg import sql
@@ -10,6 +10,7 @@ from psycopg import sql
 from sql import load_queries
 from stemma.embedding.embedder import EmbeddingSpec
 from stemma.errors import ConfigurationError
+from stemma.store.hnsw import create_hnsw
 from stemma.store.postgres import Connection
 
 IndexState = Literal["building", "active", "retired"]
@@ -50,18 +51,35 @@ class EmbeddingIndex:
     spec: EmbeddingSpec
     vector_table: str
     state: IndexState
+    location: str | None = None
+    """The value of EMBEDDING_MODEL that opens its model on this machine; None: never noted."""
 
     def __post_init__(self) -> None:
         if not _VECTOR_TABLE.fullmatch(self.vector_table):
             raise UnsoundEmbeddingIndex(f"index {self.embedding_index_id} names a table that it cannot have")
 
 
-def ensure_embedding_index(connection: Connection, spec: EmbeddingSpec) -> EmbeddingIndex:
+def ensure_embedding_index(connection: Connection, spec: EmbeddingSpec, *, location: str | None = None) -> EmbeddingIndex:
     """The index of this spec, made with its table if it is new: active if none is, else building; a retired one is building again.
 
-    Any number of processes may call this at once. Raises DimensionUnsupported.
+    An index that is built beside another has no search structure yet: it is faster to fill without, and gets one before the switch.
+    Any number of processes may call this at once.
+
+    Args:
+        location: the value of EMBEDDING_MODEL that opens the model; None leaves what is noted.
+    Raises:
+        DimensionUnsupported: HNSW does not take vectors as wide as these.
     """
-    if (found := _of_spec(connection, spec)) and found.state != "retired":
+    found = _ensure(connection, spec, location)
+    if location is None or location == found.location:
+        return found
+    parameters = {"location": location, "embedding_index_id": found.embedding_index_id}
+    connection.execute(load_queries(_QUERIES)["locate_embedding_index"], parameters)
+    return replace(found, location=location)
+
+
+def _ensure(connection: Connection, spec: EmbeddingSpec, location: str | None) -> EmbeddingIndex:
+    if (found := embedding_index_of(connection, spec)) and found.state != "retired":
         return found
     if spec.dimension > MAX_DIMENSION:
         raise DimensionUnsupported(f"{spec.model} has {spec.dimension} dimensions")
@@ -69,14 +87,13 @@ def ensure_embedding_index(connection: Connection, spec: EmbeddingSpec) -> Embed
         # Taken before any lock on chunks, as publications do, which hold it FOR SHARE.
         active = connection.execute("SELECT active_embedding_index FROM corpus_state FOR UPDATE").fetchone()
         state: IndexState = "active" if active == (None,) else "building"
-        if found := _of_spec(connection, spec):
+        if found := embedding_index_of(connection, spec):
             if found.state == "retired":
-                connection.execute(
-                    "UPDATE embedding_indexes SET state = %s WHERE embedding_index_id = %s", [state, found.embedding_index_id]
-                )
-                found = EmbeddingIndex(found.embedding_index_id, found.spec, found.vector_table, state)
+                parameters = {"state": state, "embedding_index_id": found.embedding_index_id}
+                connection.execute(load_queries(_QUERIES)["reopen_embedding_index"], parameters)
+                found = replace(found, state=state)
         else:
-            found = _make(connection, spec, state)
+            found = _make(connection, spec, state, location)
         if found.state == "active":
             connection.execute("UPDATE corpus_state SET active_embedding_index = %s", [found.embedding_index_id])
     return found
@@ -93,6 +110,17 @@ def open_embedding_indexes(connection: Connection) -> list[EmbeddingIndex]:
     return [_index(row) for row in connection.execute(load_queries(_QUERIES)["open_embedding_indexes"])]
 
 
+def all_embedding_indexes(connection: Connection) -> list[EmbeddingIndex]:
+    """Every index that was not dropped: the active one, those being built, then the retired ones, the latest first."""
+    return [_index(row) for row in connection.execute(load_queries(_QUERIES)["all_embedding_indexes"])]
+
+
+def embedding_index_of(connection: Connection, spec: EmbeddingSpec) -> EmbeddingIndex | None:
+    """The index of a spec, whatever its state; None if it was never made, or dropped. Raises UnsoundEmbeddingIndex."""
+    row = connection.execute(load_queries(_QUERIES)["embedding_index_of_spec"], [spec.spec_hash]).fetchone()
+    return _index(row) if row else None
+
+
 def check_width(connection: Connection) -> None:
     """Compare the width that the catalogue declares for each open index's table with its spec.
 
@@ -106,29 +134,24 @@ def check_width(connection: Connection) -> None:
             raise VectorWidthMismatch(f"{index.vector_table} is {row[0]} wide, {index.spec.model} has {index.spec.dimension} dimensions")
 
 
-def _of_spec(connection: Connection, spec: EmbeddingSpec) -> EmbeddingIndex | None:
-    row = connection.execute(load_queries(_QUERIES)["embedding_index_of_spec"], [spec.spec_hash]).fetchone()
-    return _index(row) if row else None
-
-
 def _index(row: tuple[Any, ...]) -> EmbeddingIndex:
-    embedding_index_id, fields, spec_hash, vector_table, state = row
+    embedding_index_id, fields, spec_hash, vector_table, state, location = row
     try:
         spec = EmbeddingSpec(**fields)
     except TypeError as error:
         raise UnsoundEmbeddingIndex(f"index {embedding_index_id} has a spec of another form") from error
     if spec.spec_hash != spec_hash:
         raise UnsoundEmbeddingIndex(f"index {embedding_index_id} has a spec that is not the one it was made for")
-    return EmbeddingIndex(embedding_index_id, spec, vector_table, cast(IndexState, state))
+    return EmbeddingIndex(embedding_index_id, spec, vector_table, cast(IndexState, state), location)
 
 
-def _make(connection: Connection, spec: EmbeddingSpec, state: IndexState) -> EmbeddingIndex:
+def _make(connection: Connection, spec: EmbeddingSpec, state: IndexState, location: str | None) -> EmbeddingIndex:
     row = connection.execute("SELECT nextval(pg_get_serial_sequence('embedding_indexes', 'embedding_index_id'))").fetchone()
     assert row is not None
-    index = EmbeddingIndex(row[0], spec, f"chunk_vectors_{row[0]}", state)
+    index = EmbeddingIndex(row[0], spec, f"chunk_vectors_{row[0]}", state, location)
     connection.execute(
         load_queries(_QUERIES)["insert_embedding_index"],
-        [index.embedding_index_id, json.dumps(asdict(spec)), spec.spec_hash, spec.dimension, index.vector_table, state],
+        [index.embedding_index_id, json.dumps(asdict(spec)), spec.spec_hash, spec.dimension, index.vector_table, state, location],
     )
     connection.execute(
         sql.SQL(load_queries(_QUERIES)["create_vector_table"]).format(
@@ -136,7 +159,8 @@ def _make(connection: Connection, spec: EmbeddingSpec, state: IndexState) -> Emb
             dimension=sql.Literal(spec.dimension),
             primary_key=sql.Identifier(f"{index.vector_table}_pk"),
             chunk_key=sql.Identifier(f"{index.vector_table}_chunk_fk"),
-            hnsw=sql.Identifier(f"{index.vector_table}_hnsw"),
         )
     )
+    if state == "active":
+        create_hnsw(connection, index.vector_table)
     return index

@@ -17,6 +17,8 @@ Result = TypeVar("Result")
 WALK_LOCK = 0x53_54_45_4D_4D_41_00_02  # "STEMMA", 2; 1 is the migrations runner's
 TANTIVY_WRITER_LOCK = 0x53_54_45_4D_4D_41_00_03
 FIGURES_LOCK = 0x53_54_45_4D_4D_41_00_04
+EMBEDDING_INDEX_LOCK = 0x53_54_45_4D_4D_41_00_05  # held by whoever fills, builds, switches or drops indexes of vectors
+SPARSE_INDEX_LOCK = 0x53_54_45_4D_4D_41_00_06  # the same for keyword indexes
 
 SOURCES_PER_TRANSACTION = 500
 """Most sources locked at once: PostgreSQL's default lock table holds 6,400 entries for all connections together."""

@@ -20,7 +20,7 @@ from stemma.failpoints import reach
 from stemma.parsing.document import ParsedDocument
 from stemma.settings import Fingerprints, Settings
 from stemma.store.chunk_record import ChunkRecord, chunk_id
-from stemma.store.embedding_indexes import EmbeddingIndex
+from stemma.store.embedding_indexes import EmbeddingIndex, open_embedding_indexes
 from stemma.store.locks import lock_sources
 from stemma.store.postgres import Connection
 
@@ -82,6 +82,15 @@ class _Facts:
     live_output_hash: str | None
     doc_id_taken: bool
     sparse_covered: bool
+    embedded_for: str
+    """The embedding indexes, by number, that the run embedded for; "" where that was not recorded."""
+
+    def was_embedded_for(self, active_index: int | None, indexes: Sequence[EmbeddingIndex]) -> bool:
+        """Whether the run worked for the index that is active now: it may have been made and switched to meanwhile."""
+        if active_index is None:
+            return True
+        known = active_index in {index.embedding_index_id for index in indexes}
+        return known and (not self.embedded_for or str(active_index) in self.embedded_for.split(","))
 
 
 @dataclass(frozen=True)
@@ -131,9 +140,12 @@ def publish_document(
     """Publish the document in one transaction, or decide that it may not be.
 
     Locks, in this order everywhere: corpus_state FOR SHARE, then the source. `abandoned`: the attempt is closed, the source
-    is gone, deleted or moved, a newer publication was decided, the epoch is another, the active keyword index was switched,
-    or another source's live version still holds the doc_id; the next walk finds what is stale. `unchanged`: the live
+    is gone, deleted or moved, a newer publication was decided, the epoch is another, the active keyword or embedding index was
+    switched, or another source's live version still holds the doc_id; the next walk finds what is stale. `unchanged`: the live
     version is equal and only its recipe columns were updated.
+
+    Args:
+        indexes: the embedding indexes that were open when the run began to publish; of those, the ones that still are get vectors.
 
     Raises EmbeddingMissing when a chunk has no vector for the active index; nothing is written then.
     """
@@ -142,6 +154,8 @@ def publish_document(
         epoch, active_index, active_sparse_index = connection.execute(queries["lock_corpus_state"]).fetchall()[0]
         lock_sources(connection, [UUID(finished.source_id)])
         reach("publish.locked")
+        still_open = {index.embedding_index_id for index in open_embedding_indexes(connection)}
+        indexes = [index for index in indexes if index.embedding_index_id in still_open]
         parameters = _parameters(finished, recipe, now=now) | {"active_sparse_index": active_sparse_index}
         with connection.cursor(row_factory=class_row(_Facts)) as cursor:
             facts = cursor.execute(queries["publication_facts"], parameters).fetchone()
@@ -156,6 +170,7 @@ def publish_document(
             or finished.publication_id <= facts.last_publication_id
             or epoch != recipe.epoch
             or facts.doc_id_taken
+            or not (finished.chunks.is_empty() or facts.was_embedded_for(active_index, indexes))
         )
         if out_of_date or not (is_live or facts.sparse_covered or finished.chunks.is_empty()):
             _close_abandoned(connection, parameters)

@@ -213,6 +213,9 @@ class EmbeddingIndex(Row):
     vector_table: str
     state: IndexState
     created_at: datetime
+    location: str | None
+    """The value of EMBEDDING_MODEL that opens its model on this machine."""
+    retired_at: datetime | None
 
 
 class Folder(Row):
@@ -385,6 +388,9 @@ class SparseIndex(Row):
     fingerprint: str
     state: IndexState
     created_at: datetime
+    retired_at: datetime | None
+    incomplete_since: datetime | None
+    """Null: searches may read it. Else the active one is being made again, and full-text search answers."""
 
 
 class StageResult(Row):

@@ -110,7 +110,7 @@ def test_no_query_makes_the_service_fail(client, shared, method):
         assert response.status_code == 200 or response.json()["code"] in {"empty_query", "query_too_long"}
 
 
-def test_another_model_than_that_of_the_index_is_refused(client, corpus):
+def test_an_index_whose_model_is_not_at_hand_is_not_searched_by_another(client, corpus):
     corpus.connection.execute("UPDATE corpus_state SET active_embedding_index = NULL")
     corpus.connection.execute("UPDATE embedding_indexes SET state = 'retired'")
     corpus.connection.commit()
@@ -122,7 +122,7 @@ def test_another_model_than_that_of_the_index_is_refused(client, corpus):
     corpus.connection.commit()
     try:
         response = client.post("/api/search", json={"query": "soup", "method": "semantic"})
-        assert (response.status_code, response.json()["code"]) == (409, "embedding_mismatch")
+        assert (response.status_code, response.json()["code"]) == (409, "embedding_model_not_at_hand")
         assert client.post("/api/search", json={"query": "soup", "method": "bm25"}).status_code == 200
     finally:
         corpus.connection.execute("UPDATE embedding_indexes SET state = 'retired' WHERE state = 'active'")

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from stemma.service import state
 from stemma.service.app import create_app
 from stemma.settings import Settings
+from stemma.stages import models_at_hand
 from stemma.store.migrations import MigrationDrift, MigrationFailed
 
 BASE_URL = "http://127.0.0.1:8765"
@@ -37,7 +38,7 @@ def no_model(monkeypatch):
     """These tests are about the store; loading a model would only make them slow."""
     from searchable_corpus import WordCounts
 
-    monkeypatch.setattr(state, "open_embedder", lambda *_args, **_options: WordCounts())
+    monkeypatch.setattr(models_at_hand, "open_embedder", lambda *_args, **_options: WordCounts())
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ def test_the_status_counts_and_names_what_is_active(client, corpus):
     assert status["workspaces"] == [{"key": "handbook", "name": "handbook", "n_documents": 1}]
     assert status["indexes"]["embedding"]["model"] == "minilm"
     assert status["indexes"]["sparse"]["name"] == corpus.sparse_index.name
+    assert status["indexes"]["embedding"]["n_covered"] == status["indexes"]["embedding"]["n_chunks"]
+    assert status["indexes"]["building_embedding"] == status["indexes"]["building_sparse"] == []
     assert status["links"]["dagster"] == "http://127.0.0.1:3000"
     assert status["scan"] is None
 

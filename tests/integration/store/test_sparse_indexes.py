@@ -2,11 +2,20 @@
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 from stemma.store.postgres import Connection, connect
-from stemma.store.sparse_indexes import SparseIndex, active_sparse_index, ensure_sparse_index, open_sparse_indexes
+from stemma.store.sparse_indexes import (
+    SparseIndex,
+    active_sparse_index,
+    ensure_sparse_index,
+    open_sparse_indexes,
+    replace_lost_index,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -49,9 +58,20 @@ def test_processes_that_start_at_once_make_one_index_per_recipe_and_one_active(d
     assert sorted(index.state for index in open_sparse_indexes(connection)) == ["active", "building"]
 
 
-def test_a_retired_index_that_is_wanted_again_is_building_again(connection: Connection):
+def test_a_retired_index_that_is_wanted_again_is_made_anew(connection: Connection):
     ensure_sparse_index(connection, backend="tantivy", fingerprint="a")
     second = ensure_sparse_index(connection, backend="tantivy", fingerprint="b")
     connection.execute("UPDATE sparse_indexes SET state = 'retired' WHERE fingerprint = 'b'")
     assert open_sparse_indexes(connection) == [active_sparse_index(connection)]
-    assert ensure_sparse_index(connection, backend="tantivy", fingerprint="b") == second
+    third = ensure_sparse_index(connection, backend="tantivy", fingerprint="b")
+    assert third.state == "building" and third.name != second.name
+
+
+def test_a_lost_index_gives_its_place_to_an_empty_one_once(connection: Connection):
+    connection.autocommit = True
+    lost = ensure_sparse_index(connection, backend="tantivy", fingerprint="a")
+    replacement = replace_lost_index(connection, lost, now=NOW)
+    assert (replacement.state, replacement.incomplete) == ("active", True)
+    assert active_sparse_index(connection) == replacement == replace_lost_index(connection, lost, now=NOW)
+    assert ensure_sparse_index(connection, backend="tantivy", fingerprint="a") == replacement
+    assert open_sparse_indexes(connection) == [replacement]

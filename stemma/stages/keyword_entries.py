@@ -1,0 +1,32 @@
+"""Keyword entries of what is live, from its rows: every field is a copy, so an index can be made again without a file or a model."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from sql import load_queries
+from stemma.lexical.index import ENTRY_SCHEMA
+from stemma.library.paths import folders_of
+from stemma.store.postgres import Connection
+
+_COLUMNS = [name if name != "folders" else "source_path" for name in ENTRY_SCHEMA if name != "language"]
+
+
+def live_entries(connection: Connection, publication_ids: Sequence[int]) -> pl.DataFrame:
+    """The entries (ENTRY_SCHEMA) of those of the publications that are live, each whole, by publication and position."""
+    rows = connection.execute(load_queries("sparse_coverage")["entries_of"], {"publication_ids": list(publication_ids)}).fetchall()
+    found = pl.DataFrame(rows, schema={name: ENTRY_SCHEMA.get(name, pl.String()) for name in _COLUMNS}, orient="row")
+    folders = {path: folders_of(path) for path in found["source_path"].unique()}
+    return found.select(
+        pl.Series(name, [folders[path] for path in found["source_path"]], dtype=kind)
+        if name == "folders"
+        else pl.lit("", kind).alias(name)
+        if name == "language"
+        else pl.col(name)
+        for name, kind in ENTRY_SCHEMA.items()
+    )
+
+
+def count_entries(entries: pl.DataFrame) -> dict[int, int]:
+    """publication_id -> number of its entries."""
+    return dict(entries.group_by("publication_id", maintain_order=True).len().iter_rows())
