@@ -3,6 +3,7 @@
 import dagster as dg
 
 from pipelines.maintenance import check_every_file
+from pipelines.prune import prune
 from stemma.settings import load_settings
 
 TIMEZONE = load_settings().schedule_timezone
@@ -14,4 +15,13 @@ nightly_full_check = dg.ScheduleDefinition(
     execution_timezone=TIMEZONE,
     default_status=dg.DefaultScheduleStatus.STOPPED,
     description="At 2:00 every file is read and hashed again, whatever its size and times say.",
+)
+
+nightly_prune = dg.ScheduleDefinition(
+    name="nightly_prune",
+    job=prune,
+    cron_schedule="30 2 * * *",
+    execution_timezone=TIMEZONE,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="At 2:30 what vanished is pruned, and the run's log says what is held back; nothing that an operator has to confirm.",
 )

@@ -3,7 +3,7 @@
 StemmaError
  ├─ DocumentError          one file could not pass one stage; the batch goes on
  │   ├─ EncryptedDocument, CorruptDocument, UnsupportedFormat, DocumentTooLarge
- │   ├─ UnreadableFile, MovedWhileReading, PathTooLong
+ │   ├─ UnreadableFile, MovedWhileReading, PathTooLong, FileNotRemoved
  │   ├─ ParseTimeout, ParseMemoryExceeded, WorkerDied, LayoutModelsUnavailable
  │   └─ EmbeddingMissing, InvalidChunks
  ├─ RequestError           what was asked for cannot be done; ask differently
@@ -12,6 +12,12 @@ StemmaError
 """
 
 from typing import ClassVar, Self
+
+
+def as_sentence(text: str) -> str:
+    """The text with a full stop, unless it ends as a sentence does."""
+    text = text.rstrip()
+    return text if not text or text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
 class StemmaError(Exception):
@@ -25,7 +31,7 @@ class StemmaError(Exception):
     """Whether the same work may succeed later without a change of bytes, settings or code."""
 
     def __str__(self) -> str:
-        return f"{' '.join(str(arg) for arg in self.args)}. {self.remedy}".strip()
+        return f"{as_sentence(' '.join(str(arg) for arg in self.args))} {self.remedy}".strip()
 
 
 class DocumentError(StemmaError):
@@ -42,12 +48,12 @@ class DocumentError(StemmaError):
         return error
 
     def __str__(self) -> str:
-        return f"{self.source_path}: {self.detail}. {self.remedy}"
+        return f"{self.source_path}: {self.message}"
 
     @property
     def message(self) -> str:
         """What a person is shown beside the file's name; at most 500 characters, without host paths."""
-        return f"{self.detail}. {self.remedy}"[:500]
+        return f"{as_sentence(self.detail)} {self.remedy}"[:500]
 
 
 class EncryptedDocument(DocumentError):
@@ -90,6 +96,13 @@ class PathTooLong(DocumentError):
     """The path is over 2,000 bytes, more than an index key can hold."""
 
     code, remedy = "path_too_long", "Shorten the names of the file or of its folders."
+
+
+class FileNotRemoved(DocumentError):
+    """The document is out of the corpus, but its file could not be removed."""
+
+    code, retryable = "file_not_removed", True
+    remedy = "It is tried again; let Stemma's user write in the file's folder, or delete the document once more with its file kept."
 
 
 class ParseTimeout(DocumentError):

@@ -204,6 +204,14 @@ class Settings(BaseSettings):
     prune_grace_s: float = _setting(
         10.0, "operation", "Time between the two complete walks that must both miss a file before it is pruned.", ge=0
     )
+    prune_max_share: float = _setting(
+        0.5,
+        "operation",
+        "Share of a workspace's files that may be missing: if more are, and more than PRUNE_MIN_COUNT, none is pruned until `stemma prune --confirm`.",
+        ge=0,
+        le=1,
+    )
+    prune_min_count: int = _setting(10, "operation", "So many files of a workspace may be missing whatever share of it they are.", ge=0)
     partition_retention_s: float = _setting(
         3_600.0, "operation", "Time for which the partition of a pruned document stays in Dagster.", ge=0
     )
@@ -275,8 +283,10 @@ class Settings(BaseSettings):
 
     @property
     def lake_url(self) -> str:
-        """The universal path of the lake."""
-        return self.lake or str(self.home / "lake")
+        """The universal path of the lake; of a folder, the whole path."""
+        if self.lake and "://" in self.lake:
+            return self.lake
+        return str(Path(self.lake).expanduser().absolute() if self.lake else self.home / "lake")
 
     @property
     def manual_assets(self) -> frozenset[str]:
@@ -357,6 +367,12 @@ def load_settings(overrides: Mapping[str, str] | None = None, **given: Any) -> S
     except ValidationError as error:
         raise InvalidEnvironment(explain(error)) from error
     return with_overrides(base, overrides) if overrides else base
+
+
+def relative_folders() -> dict[str, str]:
+    """Environment variable -> value of each folder that is named by a relative path, and so is another one in every working directory."""
+    named = {f"{ENV_PREFIX}{name}": os.environ.get(f"{ENV_PREFIX}{name}", "") for name in ("HOME", "LIBRARY", "LAKE", "DOCLING_ARTIFACTS")}
+    return {name: value for name, value in named.items() if value and "://" not in value and not Path(value).expanduser().is_absolute()}
 
 
 def with_overrides(base: Settings, overrides: Mapping[str, str]) -> Settings:

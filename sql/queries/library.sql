@@ -149,6 +149,12 @@ UPDATE sources
    SET presence = 'missing', missing_since = coalesce(missing_since, %(now)s), missing_scans = missing_scans + 1, updated_at = %(now)s
  WHERE source_id = ANY(%(source_ids)s);
 
+-- name: mark_unknown
+-- Files that were missing and whose place could not be looked at by this walk: whether they are there is unknown again.
+UPDATE sources SET presence = 'present', missing_since = NULL, missing_scans = 0, updated_at = %(now)s
+ WHERE kind = 'file' AND presence = 'missing' AND deletion_intent IS NULL AND last_seen_scan IS DISTINCT FROM %(scan_id)s
+   AND source_id <> ALL(%(source_ids)s);
+
 -- name: complete_scan
 -- The walk has decided.
 UPDATE scans SET state = 'complete', n_vanished = %(n_vanished)s, finished_at = %(now)s WHERE scan_id = %(scan_id)s;
@@ -157,15 +163,27 @@ UPDATE scans SET state = 'complete', n_vanished = %(n_vanished)s, finished_at = 
 -- They have served.
 UPDATE sources SET rename_hash = NULL WHERE rename_hash IS NOT NULL;
 
--- name: prunable_sources
--- Of the files given, those that were missing in two complete walks far enough apart, with the workspace and whether it still holds a file.
-SELECT s.source_id, w.key AS workspace,
-       EXISTS (SELECT FROM sources AS other WHERE other.workspace_id = s.workspace_id AND other.kind = 'file'
-                                              AND other.last_seen_scan = %(scan_id)s AND other.deletion_intent IS NULL) AS workspace_lives
-  FROM sources AS s JOIN workspaces AS w USING (workspace_id)
- WHERE s.source_id = ANY(%(source_ids)s) AND s.presence = 'missing' AND s.deletion_intent IS NULL
-   AND s.missing_scans >= 2 AND s.missing_since <= %(missing_before)s
- ORDER BY s.source_id;
+-- name: losses
+-- Per workspace and first folder ('' for files at the root): its files, those that are missing, those of them that were missing in two
+-- complete walks far enough apart, and whether the last complete walk met none at all.
+SELECT w.key AS workspace, CASE WHEN strpos(s.source_path, '/') > 0 THEN split_part(s.source_path, '/', 1) ELSE '' END AS folder,
+       count(*)::integer AS n_files, (count(*) FILTER (WHERE s.presence = 'missing'))::integer AS n_missing,
+       (count(*) FILTER (WHERE s.presence = 'missing' AND s.missing_scans >= 2 AND s.missing_since <= %(missing_before)s))::integer AS n_due,
+       NOT coalesce(bool_or(s.last_seen_scan >= latest.scan_id), false) AS emptied
+  FROM sources AS s
+  JOIN workspaces AS w USING (workspace_id)
+ CROSS JOIN (SELECT coalesce(max(scan_id), 0) AS scan_id FROM scans WHERE state = 'complete') AS latest
+ WHERE s.kind = 'file' AND s.presence IN ('present', 'missing') AND s.deletion_intent IS NULL
+ GROUP BY 1, 2
+ ORDER BY 1, 2;
+
+-- name: missing_sources
+-- Missing files below these first folders ('' for the root), those of them alone that are due, or all; by source_id.
+SELECT source_id FROM sources
+ WHERE kind = 'file' AND presence = 'missing' AND deletion_intent IS NULL
+   AND CASE WHEN strpos(source_path, '/') > 0 THEN split_part(source_path, '/', 1) ELSE '' END = ANY(%(folders)s)
+   AND (%(even_early)s OR (missing_scans >= 2 AND missing_since <= %(missing_before)s))
+ ORDER BY source_id;
 
 -- name: drop_empty_folders
 -- Folders that no source lies in or below.
@@ -177,19 +195,28 @@ WITH RECURSIVE used (folder_id) AS (
 DELETE FROM folders WHERE role = 'library' AND state = 'ready' AND folder_id NOT IN (SELECT folder_id FROM used);
 
 -- name: mark_deleting
--- The sources leave every scope at once; one that is marked already keeps its intent.
-UPDATE sources SET deletion_intent = %(intent)s, deletion_step = 'marked', updated_at = %(now)s
- WHERE source_id = ANY(%(source_ids)s) AND deletion_intent IS NULL AND (%(intent)s <> 'vanished' OR presence = 'missing')
+-- The sources leave every scope at once. One that is marked already keeps its intent, except that a file which is still there may be kept after all.
+UPDATE sources
+   SET deletion_intent = %(intent)s, deletion_step = coalesce(deletion_step, 'marked'), updated_at = %(now)s
+ WHERE source_id = ANY(%(source_ids)s)
+   AND CASE WHEN deletion_intent IS NULL THEN %(intent)s <> 'vanished' OR presence = 'missing'
+            ELSE deletion_intent = 'remove_file' AND deletion_step <> 'file_removed' AND %(intent)s = 'keep_file' END
 RETURNING source_id;
 
 -- name: pending_deletions
 -- Sources whose deletion is marked and not finished, by source_id.
-SELECT source_id, source_path, disk_path, content_hash, deletion_intent AS intent, deletion_step AS step,
+SELECT source_id, source_path, kind, disk_path, content_hash, deletion_intent AS intent, deletion_step AS step,
        seen_size, seen_mtime_ns, seen_inode::text AS seen_inode, seen_device::text AS seen_device,
        hashed_size, hashed_mtime_ns, hashed_inode::text AS hashed_inode, hashed_device::text AS hashed_device
   FROM sources
  WHERE deletion_intent IS NOT NULL AND (%(source_ids)s::uuid[] IS NULL OR source_id = ANY(%(source_ids)s))
  ORDER BY source_id;
+
+-- name: note_files_not_removed
+-- What a person is shown of files that could not be removed; they are tried again.
+UPDATE sources AS s SET error_code = %(code)s, error_message = f.message, updated_at = %(now)s
+  FROM unnest(%(source_ids)s::uuid[], %(messages)s::text[]) AS f (source_id, message)
+ WHERE s.source_id = f.source_id AND s.deletion_intent IS NOT NULL AND s.error_message IS DISTINCT FROM f.message;
 
 -- name: publications_of
 -- Every publication of the sources that may have entries in a keyword index.
@@ -201,7 +228,8 @@ UPDATE sources SET deletion_step = %(step)s, updated_at = %(now)s WHERE source_i
 
 -- name: forget_coverage
 -- The keyword indexes no longer hold these publications.
-DELETE FROM sparse_coverage WHERE publication_id = ANY(%(publication_ids)s);
+DELETE FROM sparse_coverage AS c USING publications AS p
+ WHERE c.publication_id = p.publication_id AND p.source_id = ANY(%(source_ids)s) AND p.publication_id = ANY(%(publication_ids)s);
 
 -- name: cancel_attempts
 -- Nobody works on these sources any more.
@@ -224,7 +252,7 @@ DELETE FROM stage_state WHERE source_id = ANY(%(source_ids)s);
 -- name: exclude_sources
 -- The files stay; as long as their bytes do, they are not brought back.
 UPDATE sources AS s
-   SET excluded_hash = coalesce(s.content_hash, e.content_hash, ''), status = 'cancelled', stage = NULL, error_code = NULL, error_message = NULL,
+   SET excluded_hash = coalesce(e.content_hash, s.content_hash, ''), status = 'cancelled', stage = NULL, error_code = NULL, error_message = NULL,
        warning_code = NULL, wanted_stage = NULL, deletion_intent = NULL, deletion_step = NULL, updated_at = %(now)s
   FROM unnest(%(source_ids)s::uuid[], %(hashes)s::text[]) AS e (source_id, content_hash)
  WHERE s.source_id = e.source_id;
@@ -233,11 +261,28 @@ UPDATE sources AS s
 -- The sources, with their attempts and stage states, by cascade; returns their partition keys.
 DELETE FROM sources WHERE source_id = ANY(%(source_ids)s) RETURNING partition_key;
 
+-- name: select_sources
+-- What a selection means: each name that was asked for with its sources, being deleted, excluded or neither; by path.
+SELECT asked.name, s.source_id, s.source_path, s.deletion_intent IS NOT NULL AS deleting, s.excluded_hash IS NOT NULL AS excluded
+  FROM (SELECT u.name, s.source_id FROM unnest(%(names_of_ids)s::text[], %(source_ids)s::uuid[]) AS u (name, source_id) JOIN sources AS s USING (source_id)
+        UNION
+        SELECT d.doc_id, d.source_id FROM documents AS d WHERE d.doc_id = ANY(%(doc_ids)s)
+        UNION
+        SELECT s.source_path, s.source_id FROM sources AS s WHERE s.source_path = ANY(%(paths)s)
+        UNION
+        SELECT f.name, s.source_id
+          FROM unnest(%(names_of_folders)s::text[], %(folders)s::text[]) AS f (name, folder)
+          JOIN sources AS s ON s.kind = 'file' AND starts_with(s.source_path, f.folder || '/')
+        UNION
+        SELECT w.key, s.source_id FROM workspaces AS w JOIN sources AS s USING (workspace_id) WHERE w.key = ANY(%(workspaces)s)) AS asked
+  JOIN sources AS s USING (source_id)
+ ORDER BY s.source_path, asked.name;
+
 -- name: list_sources
 -- Every source, whatever its status, with its live document and its last attempt; by path.
 SELECT s.source_id, s.source_path, w.key AS workspace, s.kind, d.doc_id, s.content_hash, s.status, s.stage, s.error_code, s.error_message,
        s.warning_code, d.n_chunks, coalesce(d.title, regexp_replace(s.source_path, '^.*/', '')) AS title, s.file_type, s.seen_size AS size,
-       d.n_pages, d.n_chars, s.presence, s.deletion_intent, d.used_ocr, d.parser,
+       d.n_pages, d.n_chars, s.presence, s.deletion_intent, s.excluded_hash IS NOT NULL AS excluded, d.used_ocr, d.parser,
        coalesce(s.file_modified_at, to_timestamp(s.seen_mtime_ns / 1000000000.0)) AS file_modified_at,
        d.ingested_at, s.partition_key, a.attempt_number, a.progress, s.retry_at, s.updated_at,
        CASE WHEN s.status = 'failed' AND a.state IN ('failed', 'launch_failed')

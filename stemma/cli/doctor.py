@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from stemma.errors import StemmaError
 if TYPE_CHECKING:
     from stemma.settings import Settings
 
+PROBE_BYTES = 65_536
 MIN_FREE_BYTES = 2_000_000_000
 LOW_FREE_BYTES = 10_000_000_000
 MIN_POSTGRES = 160_000
@@ -35,7 +37,7 @@ class Finding:
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array of findings.")] = False) -> None:
     """Check what Stemma stands on.
 
-    That is PostgreSQL, pgvector, disk, model, ports and permissions; each fault comes with what to do. An embedded PostgreSQL that does not run is started for the look, and stopped again.
+    That is PostgreSQL, pgvector, folders, disk, model, ports and permissions; each fault comes with what to do. An embedded PostgreSQL that does not run is started for the look, and stopped again.
 
     \b
     Examples:
@@ -44,9 +46,9 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 
     Exits with 1 when a check found a fault; warnings do not count.
     """
-    from stemma.settings import load_settings
+    from stemma.cli.home import served_settings
 
-    findings = list(examine(load_settings()))
+    findings = list(examine(served_settings()))
     if as_json:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -61,7 +63,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 def examine(settings: "Settings") -> Iterator[Finding]:
     """The findings of every check, as they come in. A check whose ground is missing reports that as its fault."""
     checks: tuple[tuple[str, Callable[[Settings], Finding]], ...] = (
-        ("home", _home), ("disk", _disk), ("library", _library), ("PostgreSQL", _postgres), ("model", _model),
+        ("home", _home), ("lake", _lake), ("disk", _disk), ("paths", _paths), ("library", _library), ("PostgreSQL", _postgres), ("model", _model),
         ("service", _service), ("Dagster", _dagster),
     )  # fmt: skip
     for name, check in checks:
@@ -74,24 +76,46 @@ def examine(settings: "Settings") -> Iterator[Finding]:
 def _home(settings: "Settings") -> Finding:
     from stemma.cli.home import holder_of
 
-    folder = _existing(settings.home)
-    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        return Finding("home", "fault", f"{folder} cannot be written", "Correct its permissions, or set STEMMA_HOME to another folder.")
+    remedy = "Correct its permissions, free some space, or set STEMMA_HOME to another folder."
+    if problem := _unusable(settings.home):
+        return Finding("home", "fault", problem, remedy)
     holder = holder_of(settings.home)
     return Finding("home", "ok", f"{settings.home}, {f'held by pid {holder.pid}' if holder else 'nothing runs in it'}")
 
 
+def _lake(settings: "Settings") -> Finding:
+    remedy = "Correct its permissions, free some space, or set STEMMA_LAKE to another folder or bucket."
+    if "://" in settings.lake_url:
+        return Finding("lake", "ok", f"{settings.lake_url}; whether it can be written shows at the first ingest")
+    if problem := _unusable(Path(settings.lake_url)):
+        return Finding("lake", "fault", problem, remedy)
+    return Finding("lake", "ok", settings.lake_url)
+
+
 def _disk(settings: "Settings") -> Finding:
-    free = shutil.disk_usage(_existing(settings.home)).free
-    found = f"{free / 1e9:.1f} GB free for {settings.home}"
+    """Of the fuller disk, where the lake has one of its own."""
+    folders = [settings.home] if "://" in settings.lake_url else [settings.home, Path(settings.lake_url)]
+    try:
+        free, folder = min((shutil.disk_usage(_existing(folder)).free, folder) for folder in folders)
+    except OSError as error:
+        return Finding("disk", "fault", f"{error.filename}: {error.strerror}", "Check that the disk is mounted.")
+    found = f"{free / 1e9:.1f} GB free for {folder}"
     state = "fault" if free < MIN_FREE_BYTES else "warning" if free < LOW_FREE_BYTES else "ok"
     return Finding("disk", state, found, "Free some space, or move STEMMA_HOME to a larger disk.")
 
 
-def _library(settings: "Settings") -> Finding:
-    from stemma.cli.home import served_library
+def _paths(settings: "Settings") -> Finding:
+    from stemma.settings import relative_folders
 
-    library = served_library(settings)
+    relative = relative_folders()
+    if not relative:
+        return Finding("paths", "ok", "every folder is named from the root")
+    named = ", ".join(f"{variable}={value}" for variable, value in relative.items())
+    return Finding("paths", "warning", f"{named}: another folder in every directory it is run from", "Write the whole path, from / on.")
+
+
+def _library(settings: "Settings") -> Finding:
+    library = settings.library
     if not library.is_dir():
         return Finding("library", "warning", f"{library} is not there yet", "`stemma up` makes it; STEMMA_LIBRARY names another.")
     if not os.access(library, os.R_OK | os.X_OK):
@@ -169,6 +193,21 @@ def _silent(check: str, problem: str, settings: "Settings", *, port: int, variab
     if taken is None:
         return Finding(check, "ok", f"not running; port {port} is free")
     return Finding(check, "fault", f"port {port} cannot be used: {taken}", f"Stop what uses it, or set {variable} to a free port.")
+
+
+def _unusable(folder: Path) -> str | None:
+    """Why nothing could be written into the folder, or into the nearest one above it that is there; None when something can."""
+    existing = _existing(folder)
+    if not existing.is_dir():
+        return f"{existing} is not a folder"
+    try:
+        with tempfile.TemporaryFile(dir=existing) as probe:
+            probe.write(bytes(PROBE_BYTES))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        return f"{existing} cannot be written: {error.strerror}"
+    return None
 
 
 def _existing(folder: Path) -> Path:

@@ -63,11 +63,11 @@ def show(
       stemma show 0f3c9a1b2d4e5f60::3
       stemma show handbook/leave.docx --json | jq '.chunks | length'
     """
+    from stemma.cli.home import served_settings
     from stemma.cli.postgres import corpus_database
-    from stemma.settings import load_settings
     from stemma.store.postgres import connect
 
-    settings = load_settings()
+    settings = served_settings()
     with corpus_database(settings) as url, connect(url) as connection:
         document, separator, number = identifier.rpartition("::")
         if separator and number.isdigit():
@@ -129,6 +129,7 @@ def _print_rows(rows: "list[SourceRow]") -> None:
     with table("status", "document", "chunks", "id", "what happened") as add:
         for row in rows:
             state = f"{row.status} ({row.stage})" if row.status == "processing" and row.stage else row.status
+            state = "deleting" if row.deletion_intent else "deleted, file kept" if row.excluded else state
             happened = _what_failed(row) or row.warning_code
             add(state, row.source_path, row.n_chunks, row.doc_id or row.source_id, happened)
 

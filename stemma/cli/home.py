@@ -8,12 +8,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from stemma.errors import ConfigurationError, Unavailable
-
-if TYPE_CHECKING:
-    from stemma.settings import Settings
+from stemma.settings import Settings, load_settings
 
 LOCK_FILE = "stemma.lock"
 _RECORD_BYTES = 4_096
@@ -40,6 +38,10 @@ class Holder:
     state: Literal["starting", "ready", "stopping"] = "starting"
     library: str | None = None
     """The library that a supervisor serves; other commands then mean the same one."""
+    service_host: str | None = None
+    service_port: int | None = None
+    dagster_port: int | None = None
+    """Where its servers listen, whatever the environment of another terminal says."""
 
 
 class HomeLock:
@@ -50,7 +52,7 @@ class HomeLock:
         self.holder = holder
         self._write()
 
-    def update(self, **changes: str) -> None:
+    def update(self, **changes: str | int) -> None:
         """Replace fields of the record."""
         self.holder = replace(self.holder, **changes)  # type: ignore[arg-type]
         self._write()
@@ -107,10 +109,17 @@ def supervisor_of(home: Path) -> Holder | None:
     return holder if holder is not None and holder.role == "supervisor" else None
 
 
-def served_library(settings: "Settings") -> Path:
-    """The library that the running supervisor serves; without one, that of these settings."""
+def served_settings() -> Settings:
+    """The settings of this process, with the library and the addresses of the supervisor that runs in its home, if one does."""
+    settings = load_settings()
     holder = supervisor_of(settings.home)
-    return Path(holder.library) if holder is not None and holder.library else settings.library
+    if holder is None:
+        return settings
+    served = {
+        "library": holder.library and Path(holder.library), "service_host": holder.service_host, "service_port": holder.service_port,
+        "dagster_port": holder.dagster_port,
+    }  # fmt: skip
+    return settings.model_copy(update={name: value for name, value in served.items() if value is not None})
 
 
 @contextmanager

@@ -50,8 +50,8 @@ def ingest(
 ) -> None:
     """Bring the corpus up to date now.
 
-    The library is looked at at once instead of at the next interval. Only what changed is worked on. PATH names what --reingest does again; the look itself is always at the whole library. Documents stay
-    searchable in their old version until the new one is published.
+    The library is looked at at once instead of at the next interval. Only what changed is worked on. PATH names what --reingest does again, and brings back what
+    `stemma delete` took out of the corpus; the look itself is always at the whole library. Documents stay searchable in their old version until the new one is published.
 
     \b
     Examples:
@@ -62,15 +62,13 @@ def ingest(
     \b
     The JSON object:
       {"seen", "new", "changed", "unchanged", "vanished", "published", "failed", "runs",
-       "model_calls": {"parse", "context", "embed"}, "seconds"}
+       "model_calls": {"parse", "context", "embed"}, "notices", "seconds"}
     """
-    from stemma.cli.home import served_library
-    from stemma.settings import load_settings
+    from stemma.cli.home import served_settings
 
-    settings = load_settings()
+    settings = served_settings()
     require_running(settings)
-    library = served_library(settings)
-    source_paths = [source_path_of(path, library) for path in paths] if paths else None
+    source_paths = [source_path_of(path, settings.library) for path in paths] if paths else None
     if not wait:
         begin(settings, source_paths, force=reingest)
         note("Asked for. `stemma status` shows how far it is.")
@@ -80,6 +78,8 @@ def ingest(
         print_json(summary)
     else:
         print(describe(summary))
+        for notice in summary["notices"]:
+            note(notice)
     if summary["failed"]:
         note("`stemma documents --failed` shows which documents failed, and why.")
         raise typer.Exit(ExitCode.PROBLEMS)
@@ -95,7 +95,7 @@ def require_running(settings: "Settings") -> None:
         raise NotRunning(f"Stemma does not run in {settings.home}")
 
 
-def source_path_of(path: str, library: Path) -> str:
+def source_path_of(path: str, library: Path, *, must_exist: bool = True) -> str:
     """The source path that a path on the command line means; "" for the library itself.
 
     Raises:
@@ -104,13 +104,12 @@ def source_path_of(path: str, library: Path) -> str:
     """
     given = Path(path).expanduser()
     in_library = library / given
-    absolute = Path(
-        os.path.normpath(in_library if not given.is_absolute() and not given.exists() and in_library.exists() else given.absolute())
-    )
+    means_library = not given.is_absolute() and not given.exists() and (in_library.exists() or not must_exist)
+    absolute = Path(os.path.normpath(in_library if means_library else given.absolute()))
     relative = _relative(absolute, library) or _relative(Path(os.path.realpath(absolute)), Path(os.path.realpath(library)))
     if relative is None:
         raise OutsideLibrary(f"{path} is not in {library}")
-    if not absolute.exists():
+    if must_exist and not absolute.exists():
         raise NoSuchFile(f"{path} does not exist")
     return "" if relative == Path() else unicodedata.normalize("NFC", relative.as_posix())
 
@@ -187,6 +186,7 @@ def summarize(state: "Progress", *, seconds: float) -> dict[str, Any]:
         "failed": state.failed,
         "runs": state.runs,
         "model_calls": {"parse": state.parse_calls, "context": state.context_calls, "embed": state.embed_calls},
+        "notices": list(state.notices),
         "seconds": seconds,
     }
 

@@ -8,11 +8,13 @@ import typer
 from stemma.cli import db, settings
 from stemma.cli.cancel import cancel, retry
 from stemma.cli.chunk import chunk
+from stemma.cli.delete import delete
 from stemma.cli.doctor import doctor
 from stemma.cli.documents import documents, show
 from stemma.cli.figures import figures
 from stemma.cli.ingest import ingest
 from stemma.cli.parse import parse
+from stemma.cli.prune import prune
 from stemma.cli.reembed import reembed
 from stemma.cli.search import search
 from stemma.cli.status import status
@@ -51,7 +53,7 @@ def stemma(
     """
 
 
-for function in (up, down, status, ingest, search, documents, show, cancel, retry, trace, figures, reembed, parse, chunk, doctor):
+for function in (up, down, status, ingest, search, documents, show, cancel, retry, trace, figures, delete, prune, reembed, parse, chunk, doctor):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

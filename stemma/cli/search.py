@@ -43,9 +43,9 @@ def search(
     \b
     -v shows, for instance: sem #1 · bm25 #3 · fused 0.94
     """
-    from stemma.settings import load_settings
+    from stemma.cli.home import served_settings
 
-    with answered(load_settings(), query, method=method, k=k, workspaces=workspace) as answer:
+    with answered(served_settings(), query, method=method, k=k, workspaces=workspace) as answer:
         if as_json:
             print_json(answer)
         else:

@@ -24,9 +24,9 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
       stemma status
       stemma status --json | jq .documents.by_status
     """
-    from stemma.settings import load_settings
+    from stemma.cli.home import served_settings
 
-    found = look(load_settings())
+    found = look(served_settings())
     if as_json:
         print_json(found)
     else:
@@ -56,7 +56,7 @@ def look(settings: "Settings") -> dict[str, Any]:
         "home": str(settings.home),
         "pid": holder.pid if holder else None,
         "state": holder.state if holder else None,
-        "library": (holder and holder.library) or str(settings.library),
+        "library": str(settings.library),
         "addresses": addresses(settings),
         "problems": {"service": service_problem(settings), "dagster": problem(settings)},
         **_corpus(settings),
@@ -67,17 +67,19 @@ def _corpus(base: "Settings") -> dict[str, Any]:
     from stemma.cli.postgres import corpus_database
     from stemma.embedding.window import window_warning
     from stemma.library.listing import count_by_status
+    from stemma.library.looks import last_look
     from stemma.stages.index_report import report_indexes
     from stemma.store.app_settings import current_settings
     from stemma.store.postgres import connect
 
     with corpus_database(base) as url, connect(url) as connection:
-        by_status = count_by_status(connection)
+        by_status, notices = count_by_status(connection), last_look(connection).notices
         warning = window_warning(current_settings(connection, base))
         indexes = report_indexes(connection)
     return {
         "documents": {"total": sum(by_status.values()), "by_status": by_status},
         "indexes": asdict(indexes),
+        "notices": list(notices),
         "warnings": [warning] if warning else [],
     }
 
@@ -101,6 +103,8 @@ def _print(found: dict[str, Any]) -> None:
         if index["state"] != "retired":
             state = "being made again" if index["incomplete_since"] else index["state"]
             print(f"  {'Keywords':<12} {index['backend']}, {state}: {index['n_covered']} of {index['n_documents']} documents")
+    for notice in found["notices"]:
+        print(f"  {notice}")
     for part, reason in found["problems"].items():
         if reason:
             print(f"  {part} is not in order: {reason}")

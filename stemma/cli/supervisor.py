@@ -85,10 +85,13 @@ def supervised(settings: Settings, *, report: Report, workspace: Path | None = N
     marker = uuid.uuid4().hex
     home = settings.home
     with hold_home(home, role="supervisor", patience_s=20.0) as lock, ExitStack() as cleanup:
-        lock.update(library=str(settings.library))
+        lock.update(
+            library=str(settings.library), service_host=settings.service_host, service_port=settings.service_port,
+            dagster_port=settings.dagster_port,
+        )  # fmt: skip
         _clear_leftovers(home, report)
         _require_free_ports(settings)
-        _make_library(settings.library)
+        _require_library(settings)
         ensure_watchdog = cleanup.enter_context(_watchdog(settings, marker))
         cleanup.enter_context(_database(settings, report))
         prepare_dagster_home(settings)
@@ -117,11 +120,17 @@ def _clear_leftovers(home: Path, report: Report) -> None:
     clear_stale_server(home)
 
 
-def _make_library(folder: Path) -> None:
+def _require_library(settings: Settings) -> None:
+    """Make the default one; a folder that somebody named and that is not there is a slip of the pen, or a disk that is away."""
+    if "library" in settings.model_fields_set:
+        if not settings.library.is_dir():
+            state = "is no folder" if settings.library.exists() else "does not exist"
+            raise LibraryUnavailable(f"The library {settings.library} {state}")
+        return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        settings.library.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LibraryUnavailable(f"The library {folder} cannot be made: {error.strerror}") from error
+        raise LibraryUnavailable(f"The library {settings.library} cannot be made: {error.strerror}") from error
 
 
 def _require_free_ports(settings: Settings) -> None:

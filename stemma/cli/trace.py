@@ -36,18 +36,17 @@ def trace(
       stemma trace 0f3c9a1b2d4e5f60::3 --json | jq -r .file.content_hash
     """
     from stemma.cli.documents import find_source
-    from stemma.cli.home import served_library
+    from stemma.cli.home import served_settings
     from stemma.cli.postgres import corpus_database
     from stemma.library.lineage import trace as trace_back
     from stemma.service.lineage import with_links
-    from stemma.settings import load_settings
     from stemma.store.postgres import connect
 
-    settings = load_settings()
+    settings = served_settings()
     with corpus_database(settings) as url, connect(url) as connection:
         chunk_id = identifier if _CHUNK_ID.fullmatch(identifier) else None
         stored = trace_back(connection, chunk_id or str(find_source(connection, identifier).source_id))
-    linked = with_links(stored.compared(served_library(settings)), settings)
+    linked = with_links(stored.compared(settings.library), settings)
     print_json(linked.model_dump(mode="json")) if as_json else _print(linked)
 
 

@@ -28,7 +28,7 @@ class DoesNotStop(Unavailable):
 @command
 def up(
     *,
-    library: Annotated[Path | None, typer.Option(help="Folder of documents; default: STEMMA_LIBRARY, else `library` in the home.")] = None,
+    library: Annotated[str | None, typer.Option(help="Folder of documents; default: STEMMA_LIBRARY, else `library` in the home.")] = None,
     tour: Annotated[bool, typer.Option("--tour", help="Ingest the library (the example one unless told), then show a search.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return when everything answers, and go on in the background.")] = False,
 ) -> None:
@@ -45,13 +45,15 @@ def up(
     from stemma.cli.addresses import addresses
     from stemma.cli.supervisor import supervised
     from stemma.cli.tour import follow_first_ingest, library_of_the_tour, show_example_search
-    from stemma.settings import load_settings
+    from stemma.settings import InvalidSetting, load_settings
 
-    settings = load_settings() if library is None else load_settings(library=library)
+    if library is not None and not library.strip():
+        raise InvalidSetting("LIBRARY cannot be empty")
+    settings = load_settings() if library is None else load_settings(library=Path(library))
     if tour and library is None and "library" not in settings.model_fields_set:
         settings = load_settings(library=library_of_the_tour())
     if detach:
-        _start_detached(settings.home, settings.library)
+        _start_detached(settings.home, settings.library if "library" in settings.model_fields_set else None)
         _print_addresses(addresses(settings))
         return
     try:
@@ -120,8 +122,11 @@ def _interruptible() -> Generator[None]:
             signal.signal(name, handler)
 
 
-def _start_detached(home: Path, library: Path) -> None:
-    """Start a supervisor in a session of its own and wait until everything answers. Raises ChildFailed."""
+def _start_detached(home: Path, library: Path | None) -> None:
+    """Start a supervisor in a session of its own and wait until everything answers. Raises ChildFailed.
+
+    `library` is one that somebody named; None: the default, which is made where it is missing.
+    """
     from stemma.cli.child import ChildFailed
     from stemma.cli.home import supervisor_of
     from stemma.cli.installation import log_tail, rotated_log
@@ -130,7 +135,7 @@ def _start_detached(home: Path, library: Path) -> None:
     with log.open("ab") as output:
         beginning = output.tell()
         process = subprocess.Popen(
-            [sys.executable, "-m", "stemma.cli.main", "up", "--library", str(library)],
+            [sys.executable, "-m", "stemma.cli.main", "up", *(["--library", str(library)] if library else [])],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + DETACHED_START_TIMEOUT_S

@@ -26,6 +26,9 @@ from stemma.store.postgres import Connection, Pool, autocommitted, explained
 BATCH_FILES = 10_000
 """Files written at once: a transaction of a few tenths of a second, which others who want the same rows can wait for."""
 
+LISTED_FOLDERS = 5
+"""Folders named in one sentence."""
+
 LISTED_SKIPS = 100
 """Paths kept per reason; beyond them skipped entries are only counted."""
 
@@ -69,8 +72,8 @@ class WalkOutcome:
         counts = (
             f"{self.n_seen} files seen, {self.n_new} new, {self.n_changed} changed, {self.n_renamed} renamed, {self.n_vanished} vanished"
         )
-        unknown = f"; {len(self.unlistable)} folders could not be listed" if self.unlistable else ""
-        walked = [f"{counts}{unknown}{'' if self.complete else '; the walk goes on'}"] if self.scan_id is not None else []
+        gone = f"; {len(self.marked)} are gone for good and leave the corpus" if self.marked else ""
+        walked = [f"{counts}{gone}{'' if self.complete else '; the walk goes on'}"] if self.scan_id is not None else []
         return "; ".join(walked + [notice.rstrip(".") for notice in self.notices])
 
 
@@ -141,12 +144,22 @@ def _walk(connection: Connection, settings: Settings, *, deadline: float, now: d
         giving_way(connection, lambda batch=batch: _record(connection, scan_id, batch, now=now))
         if not batch.is_last:
             continue
-        verdict = decide(connection, library, scan_id, prune_grace_s=settings.prune_grace_s, deadline=deadline, now=now)
+        verdict = decide(connection, settings, scan_id, deadline=deadline, now=now)
+        scan = _scan(connection, scan_id)
         return _outcome(
-            _scan(connection, scan_id),
-            complete=verdict.complete, renamed=verdict.renamed, marked=verdict.marked, notices=verdict.notices,
+            scan,
+            complete=verdict.complete, renamed=verdict.renamed, marked=verdict.marked, notices=_about(scan, library) + verdict.notices,
         )  # fmt: skip
     return _outcome(_scan(connection, scan_id))
+
+
+def _about(scan: _Scan, library: Path) -> tuple[str, ...]:
+    """What an operator should know of the places that the walk looked at."""
+    empty = (f"The library {library} holds no file.",) if scan.n_seen == 0 and not scan.unlistable else ()
+    folders = [f"{folder['path'] or library} ({folder['reason'].replace('_', ' ')})" for folder in scan.unlistable]
+    more = f" and {len(folders) - LISTED_FOLDERS} more" if len(folders) > LISTED_FOLDERS else ""
+    listed = f"Cannot be listed: {', '.join(folders[:LISTED_FOLDERS])}{more}. What is known of such a folder stays as it is."
+    return (*empty, listed) if folders else empty
 
 
 def library_name(library: Path) -> str:

@@ -3,6 +3,7 @@
 Killed anywhere, the next call goes on at the recorded step; every step may be repeated.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,12 +14,22 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from sql import load_queries
-from stemma.errors import DocumentError
+from stemma.errors import DocumentError, FileNotRemoved
 from stemma.failpoints import reach
 from stemma.library.files import FileStat, unlink_source
+from stemma.library.places import Places
 from stemma.library.spool import hash_source
 from stemma.library.walk import is_reserved
-from stemma.store.locks import lock_sources, portions, share_corpus
+from stemma.store.locks import (
+    WALK_LOCK,
+    giving_way,
+    lock_corpus_and_sources,
+    lock_sources,
+    portions,
+    release_session_lock,
+    share_corpus,
+    try_session_lock,
+)
 from stemma.store.postgres import Connection, Pool, autocommitted, explained
 
 Intent = Literal["keep_file", "remove_file", "vanished"]
@@ -33,6 +44,7 @@ class _Deletion:
 
     source_id: UUID
     source_path: str
+    kind: str
     disk_path: bytes | None
     content_hash: str | None
     intent: Intent
@@ -47,11 +59,25 @@ class _Deletion:
     hashed_device: str | None
 
     @property
-    def recorded(self) -> list[FileStat]:
-        """The file as it was seen last, and as it was hashed: a file that is removed must be both."""
-        seen = (self.seen_size, self.seen_mtime_ns, self.seen_inode, self.seen_device)
-        hashed = (self.hashed_size, self.hashed_mtime_ns, self.hashed_inode, self.hashed_device)
-        return [FileStat(*map(int, known)) for known in (seen, hashed) if None not in known]  # pyright: ignore[reportArgumentType]
+    def seen(self) -> FileStat | None:
+        """The file as a walk saw it last."""
+        return _stat(self.seen_size, self.seen_mtime_ns, self.seen_inode, self.seen_device)
+
+    @property
+    def hashed(self) -> FileStat | None:
+        """The file as it was hashed last; None where its stat could not vouch for its bytes."""
+        return _stat(self.hashed_size, self.hashed_mtime_ns, self.hashed_inode, self.hashed_device)
+
+    @property
+    def ready_for_end(self) -> bool:
+        """Whether only the rows are left."""
+        return self.step == ("file_removed" if self.intent == "remove_file" else "sparse_removed")
+
+
+def _stat(size: int | None, mtime_ns: int | None, inode: str | None, device: str | None) -> FileStat | None:
+    if size is None or mtime_ns is None or inode is None or device is None:
+        return None
+    return FileStat(size, mtime_ns, int(inode), int(device))
 
 
 @dataclass
@@ -63,23 +89,23 @@ class DeletionOutcome:
     """Out of the corpus; the file stays."""
     changed: list[UUID] = field(default_factory=list[UUID])
     """Deleted, but the file had been changed and stays: the next walk finds it as a new one."""
-    failed: dict[UUID, str] = field(default_factory=dict[UUID, str])
-    """The file could not be removed, and why: still listed, to be tried again."""
+    failed: dict[UUID, FileNotRemoved] = field(default_factory=dict[UUID, FileNotRemoved])
+    """The file could not be removed: still listed, to be tried again."""
 
 
 def mark_deleting(connection: Connection, source_ids: Sequence[UUID], intent: Intent, *, now: datetime) -> list[UUID]:
-    """Take sources out of every scope; returns those that are newly marked. The connection is in autocommit or the caller commits.
+    """Take sources out of every scope, all in one transaction; returns those that are newly marked, ascending.
 
-    Unknown ones, those being deleted already and, for `vanished`, those whose file is back are left as they are.
+    Unknown ones, those being deleted already and, for `vanished`, those whose file is back are left as they are; a deletion that was
+    to remove a file which is still there can be turned into one that keeps it. The connection is in autocommit or the caller commits.
     """
-    marked: list[UUID] = []
-    for some in portions(sorted(set(source_ids))):
-        with connection.transaction():
-            share_corpus(connection)
-            lock_sources(connection, some)
-            rows = connection.execute(load_queries("library")["mark_deleting"], {"source_ids": some, "intent": intent, "now": now})
-            marked += [source_id for (source_id,) in rows]
-        reach("deletion.marked")
+    if not source_ids:
+        return []
+    with connection.transaction():
+        lock_corpus_and_sources(connection, source_ids)
+        given = {"source_ids": list(source_ids), "intent": intent, "now": now}
+        marked = sorted(source_id for (source_id,) in connection.execute(load_queries("library")["mark_deleting"], given))
+    reach("deletion.marked")
     return marked
 
 
@@ -101,11 +127,13 @@ def delete_sources(
     """
     now = now or datetime.now(UTC)
     outcome = DeletionOutcome()
-    for some in portions(sorted(set(source_ids))):
-        with explained(), autocommitted(pool) as connection:
-            _remove_entries(connection, some, remove_sparse, now=now)
+    with explained(), autocommitted(pool) as connection:
+        _remove_entries(connection, sorted(set(source_ids)), remove_sparse, now=now)
+        for some in portions(sorted(set(source_ids))):
             _remove_files(connection, some, library, outcome, now=now)
             _remove_rows(connection, some, library, outcome, now=now)
+        if outcome.deleted:
+            _drop_empty_folders(connection)
     return outcome
 
 
@@ -115,6 +143,7 @@ def _deletions(connection: Connection, source_ids: list[UUID] | None) -> list[_D
 
 
 def _remove_entries(connection: Connection, source_ids: list[UUID], remove_sparse: Callable[[list[int]], None], *, now: datetime) -> None:
+    """Of all of them at once: a keyword index commits once."""
     queries = load_queries("library")
     marked = [deletion.source_id for deletion in _deletions(connection, source_ids) if deletion.step == "marked"]
     if not marked:
@@ -123,44 +152,55 @@ def _remove_entries(connection: Connection, source_ids: list[UUID], remove_spars
     if publications:
         remove_sparse(publications)
     reach("deletion.entries_removed")
-    with connection.transaction():
-        share_corpus(connection)
-        lock_sources(connection, marked)
-        connection.execute(queries["forget_coverage"], {"publication_ids": publications})
-        connection.execute(queries["advance_deletions"], {"source_ids": marked, "after": "marked", "step": "sparse_removed", "now": now})
+    for some in portions(marked):
+        with connection.transaction():
+            share_corpus(connection)
+            lock_sources(connection, some)
+            connection.execute(queries["forget_coverage"], {"source_ids": some, "publication_ids": publications})
+            connection.execute(queries["advance_deletions"], {"source_ids": some, "after": "marked", "step": "sparse_removed", "now": now})
 
 
 def _remove_files(connection: Connection, source_ids: list[UUID], library: Path, outcome: DeletionOutcome, *, now: datetime) -> None:
+    queries = load_queries("library")
     due = [d for d in _deletions(connection, source_ids) if d.step == "sparse_removed" and d.intent == "remove_file"]
+    failed: dict[UUID, FileNotRemoved] = {}
+    places = Places(library)
     for deletion in due:
         if deletion.disk_path is None or is_reserved(deletion.disk_path.split(b"/")[0]):
             continue
+        recorded = [known for known in (deletion.seen, deletion.hashed) if known is not None]
+        if deletion.seen and places.device(deletion.disk_path.rpartition(b"/")[0]) != deletion.seen.device:
+            failed[deletion.source_id] = FileNotRemoved(deletion.source_path, "The file's disk is away")
+            continue
         try:
             reach("deletion.before_unlink")
-            gone = unlink_source(library, deletion.disk_path, *deletion.recorded)
+            gone = unlink_source(library, deletion.disk_path, *recorded)
         except OSError as error:
-            outcome.failed[deletion.source_id] = f"The file could not be removed: {error.strerror}"
+            failed[deletion.source_id] = FileNotRemoved(deletion.source_path, f"The file could not be removed ({error.strerror})")
         else:
             outcome.changed += [] if gone else [deletion.source_id]
     reach("deletion.file_removed")
-    done = [deletion.source_id for deletion in due if deletion.source_id not in outcome.failed]
-    parameters = {"source_ids": done, "after": "sparse_removed", "step": "file_removed", "now": now}
-    connection.execute(load_queries("library")["advance_deletions"], parameters)
+    done = [deletion.source_id for deletion in due if deletion.source_id not in failed]
+    connection.execute(queries["advance_deletions"], {"source_ids": done, "after": "sparse_removed", "step": "file_removed", "now": now})
+    shown = {"source_ids": list(failed), "messages": [error.message for error in failed.values()], "code": FileNotRemoved.code, "now": now}
+    connection.execute(queries["note_files_not_removed"], shown)
+    outcome.failed |= failed
 
 
 def _remove_rows(connection: Connection, source_ids: list[UUID], library: Path, outcome: DeletionOutcome, *, now: datetime) -> None:
     queries = load_queries("library")
-    due = [d for d in _deletions(connection, source_ids) if d.step == ("file_removed" if d.intent == "remove_file" else "sparse_removed")]
-    staying = {d.source_id: d.content_hash or _hash(library, d) for d in due if d.intent == "keep_file"}
-    going = [deletion.source_id for deletion in due if deletion.source_id not in staying]
-    source_ids = [deletion.source_id for deletion in due]
+    hashes = {d.source_id: _present_hash(library, d) for d in _deletions(connection, source_ids) if d.ready_for_end and _stays(d)}
     with connection.transaction():
         share_corpus(connection)
         lock_sources(connection, source_ids)
+        # Once more under the locks: another process may have ended some of them, and a new life of such a source is not ours to end.
+        due = [deletion for deletion in _deletions(connection, source_ids) if deletion.ready_for_end]
+        staying = {d.source_id: hashes[d.source_id] for d in due if _stays(d) and d.source_id in hashes}
+        going = [deletion.source_id for deletion in due if not _stays(deletion)]
+        ended = {"source_ids": [*staying, *going], "now": now}
         for query in ("cancel_attempts", "delete_documents", "retire_publications", "forget_stages"):
-            connection.execute(queries[query], {"source_ids": source_ids, "now": now})
-        excluded = {"source_ids": list(staying), "hashes": list(staying.values()), "now": now}
-        connection.execute(queries["exclude_sources"], excluded)
+            connection.execute(queries[query], ended)
+        connection.execute(queries["exclude_sources"], {"source_ids": list(staying), "hashes": list(staying.values()), "now": now})
         retired = [key for (key,) in connection.execute(queries["delete_sources"], {"source_ids": going})]
         connection.execute(queries["retire_partitions"], {"partition_keys": retired, "now": now})
         reach("deletion.before_commit")
@@ -169,11 +209,30 @@ def _remove_rows(connection: Connection, source_ids: list[UUID], library: Path, 
     outcome.excluded += list(staying)
 
 
-def _hash(library: Path, deletion: _Deletion) -> str | None:
-    """Of a file that was never ingested: it, too, is not brought back before its bytes change."""
+def _stays(deletion: _Deletion) -> bool:
+    """Whether the source stays in the catalog, because a walk would bring it back otherwise."""
+    return deletion.intent == "keep_file" and deletion.kind == "file"
+
+
+def _present_hash(library: Path, deletion: _Deletion) -> str | None:
+    """Of the bytes as they are now, so that an edit which nobody ingested does not bring the document back."""
     if deletion.disk_path is None:
-        return None
+        return deletion.content_hash
     try:
+        present = FileStat.of((library / os.fsdecode(deletion.disk_path)).lstat())
+        if deletion.content_hash is not None and present == deletion.hashed:
+            return deletion.content_hash
         return hash_source(library, deletion.disk_path, deletion.source_path)[0]
-    except DocumentError:
-        return None  # whatever it holds once it can be read counts as changed
+    except (OSError, DocumentError):
+        return deletion.content_hash  # whatever else it holds once it can be read counts as changed
+
+
+def _drop_empty_folders(connection: Connection) -> None:
+    """In the catalog; not while a walk may be filing new documents in them: that one does it itself when it is complete."""
+    if not try_session_lock(connection, WALK_LOCK):
+        return
+    try:
+        giving_way(connection, lambda: connection.execute(load_queries("library")["drop_empty_folders"]))
+    finally:
+        if not connection.closed:
+            release_session_lock(connection, WALK_LOCK)

@@ -58,6 +58,8 @@ class SourceRow:
     presence: Literal["present", "missing", "detached"]
     deletion_intent: Literal["keep_file", "remove_file", "vanished"] | None
     """Not None while it is being deleted."""
+    excluded: bool
+    """Deleted with its file kept: out of the corpus until its bytes change or it is asked for by its path."""
     title: str
     """The document's, or the file's name."""
     file_type: str

@@ -22,6 +22,8 @@ class LastLook:
     library_away: bool = False
     settling: dict[str, str] = field(default_factory=dict[str, str])
     """source_id -> when a look first found it modified a moment ago, and each look since."""
+    notices: tuple[str, ...] = ()
+    """What the last walk that came to a conclusion found worth an operator's attention, a sentence each."""
 
 
 def last_look(connection: Connection) -> LastLook:
@@ -30,7 +32,7 @@ def last_look(connection: Connection) -> LastLook:
     if note is None:
         return LastLook()
     fields = json.loads(note)
-    return LastLook(**fields | {"at": datetime.fromisoformat(fields["at"])})
+    return LastLook(**fields | {"at": datetime.fromisoformat(fields["at"]), "notices": tuple(fields.get("notices", ()))})
 
 
 def note_look(connection: Connection, look: LastLook) -> None:

@@ -30,6 +30,8 @@ class Progress:
     new: int
     changed: int
     vanished: int
+    notices: tuple[str, ...]
+    """What the last look found worth an operator's attention."""
 
     @property
     def done(self) -> bool:
@@ -62,4 +64,5 @@ def progress(connection: Connection, since: datetime) -> Progress:
         new,
         changed,
         vanished,
+        look.notices if fresh else (),
     )

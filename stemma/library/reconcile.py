@@ -9,9 +9,10 @@ from uuid import UUID
 import polars as pl
 
 from sql import load_queries
+from stemma.errors import StemmaError
 from stemma.failpoints import reach
 from stemma.library import claims
-from stemma.library.catalog import library_name, walk_library
+from stemma.library.catalog import WalkOutcome, library_name, walk_library
 from stemma.library.deletion import delete_sources, pending_deletions
 from stemma.library.looks import LastLook, last_look, last_request, note_look
 from stemma.library.staleness import stale_sources
@@ -74,15 +75,14 @@ def reconcile(
         said.append(f"{n_cancelled} documents were cancelled with their run in the queue")
     with pool.connection() as connection:
         due = _walk_is_due(connection, settings, now=now)
-    library_away = False
+    walk = None
     if due:
         walk = walk_library(pool, settings, budget_s=settings.walk_budget_s, now=now)
         said.append(walk.message)
-        library_away = walk.scan_id is None and not walk.busy
     said += _delete(pool, settings, remove_sparse, now=now)
-    _retire(pool, settings, remove_sparse, now=now)
-    if due:
-        said += _claim(pool, settings, wanted, library_away=library_away, now=now)
+    said += _retire(pool, settings, remove_sparse, now=now)
+    if walk is not None:
+        said += _claim(pool, settings, wanted, walk, now=now)
     with pool.connection() as connection:
         batches = _requests(connection, settings, runs, now=now)
         retired_before = now - timedelta(seconds=settings.partition_retention_s)
@@ -150,9 +150,11 @@ def _n_open_batches(connection: Connection) -> int:
     return row[0] if row else 0
 
 
-def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, library_away: bool, now: datetime) -> list[str]:
+def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, walk: WalkOutcome, *, now: datetime) -> list[str]:
+    library_away = walk.scan_id is None and not walk.busy
     with pool.connection() as connection:
-        before = last_look(connection).settling
+        last = last_look(connection)
+        before, notices = last.settling, walk.notices if walk.complete or library_away else last.notices
         stale = stale_sources(connection, settings, wanted, now=now)
         settling = {source_id: before.get(source_id, now.isoformat()) for source_id in stale.filter("settling")["source_id"]}
         latest = (now - timedelta(seconds=SETTLING_S)).isoformat()
@@ -168,7 +170,7 @@ def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, *, library_away
             while _n_open_batches(connection) < MAX_OPEN_BATCHES and (taken := next(batches, None)) is not None:
                 claimed += taken.height if claims.claim_batch(connection, taken, now=now) else 0
         reach("claim.before_commit")
-        note_look(connection, LastLook(now, ready.height - claimed + n_waiting, library_away, settling))
+        note_look(connection, LastLook(now, ready.height - claimed + n_waiting, library_away, settling, notices))
     said = [f"{len(manual)} documents wait for a backfill: the policy of a stage is manual"] if manual else []
     if claimed:
         reasons = ready.group_by("reason").len().sort("len", "reason", descending=[True, False])
@@ -193,23 +195,32 @@ def _requests(connection: Connection, settings: Settings, runs: Runs, *, now: da
 
 
 def _delete(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[int]], None], *, now: datetime) -> list[str]:
+    """What it did, in words. Deletions that a store holds up wait, and hold up nothing else."""
     with pool.connection() as connection:
         pending = pending_deletions(connection)
-    outcome = delete_sources(pool, pending, remove_sparse, library=settings.library, now=now)
+    try:
+        outcome = delete_sources(pool, pending, remove_sparse, library=settings.library, now=now)
+    except StemmaError as error:
+        return [f"{len(pending)} deleted documents are out of every search, but still in the stores: {error}".rstrip(".")]
     n_gone = len(outcome.deleted) + len(outcome.excluded)
     gone = [f"{n_gone} vanished or deleted documents were removed"] if n_gone else []
     return gone + [f"{len(outcome.failed)} files could not be removed and are tried again"] * bool(outcome.failed)
 
 
-def _retire(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[int]], None], *, now: datetime) -> None:
+def _retire(pool: Pool, settings: Settings, remove_sparse: Callable[[Sequence[int]], None], *, now: datetime) -> list[str]:
     with pool.connection() as connection:
         due = publications_to_retire(connection, settings, now=now)
-    if due:
-        reach("retire.before_entries")
+    if not due:
+        return []
+    reach("retire.before_entries")
+    try:
         remove_sparse(due)
-        reach("retire.entries_removed")
-        with pool.connection() as connection:
-            mark_retired(connection, due)
+    except StemmaError as error:
+        return [f"keyword entries of {len(due)} old versions wait to be removed: {error}".rstrip(".")]
+    reach("retire.entries_removed")
+    with pool.connection() as connection:
+        mark_retired(connection, due)
+    return []
 
 
 def retire_partition(pool: Pool, partition_key: str, *, now: datetime) -> None:

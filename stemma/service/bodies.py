@@ -61,7 +61,7 @@ class SearchBody(BaseModel):
 
     query: Text = Field(description="Plain words; no character of it is an operator. At most 10,000 characters.")
     method: Text | None = Field(None, description="semantic, bm25 or hybrid; null: the setting RETRIEVAL_METHOD.")
-    k: int = Field(10, description="Hits wanted, 1 to 1000.", json_schema_extra={"minimum": 1, "maximum": 1000})
+    k: int = Field(10, strict=True, description="Hits wanted, 1 to 1000.", json_schema_extra={"minimum": 1, "maximum": 1000})
     scope: ScopeBody | None = None
 
 
@@ -155,6 +155,7 @@ class StatusReport(BaseModel):
     indexes: IndexesStatus
     epoch: int
     scan: ScanStatus | None
+    notices: list[str] = Field(description="What the last look at the library found worth your attention, a sentence each.")
     links: Links
 
 
@@ -180,6 +181,9 @@ class SourceBody(BaseModel):
     retry_at: datetime | None
     presence: str = Field(description="present, missing or detached.")
     deletion_intent: str | None = Field(description="Not null while it is being deleted.")
+    excluded: bool = Field(
+        description="Deleted with its file kept: not brought back until its bytes change or `stemma ingest PATH` names it."
+    )
     file_type: str
     size: int | None = Field(description="Bytes.")
     n_pages: int | None
@@ -250,3 +254,80 @@ class AssetList(BaseModel):
     doc_id: str
     source_id: str
     assets: list[AssetBody]
+
+
+class DeleteBody(BaseModel):
+    """What to delete; the parts add up, and an empty request deletes nothing."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"documents": ["0f8fad5b-d9cb-469f-a165-70867728950e", "5c0b7a4e21f09d83"], "remove_file": False},
+                {"folders": ["handbook/old"], "expected": 12},
+            ]
+        },
+    )
+
+    documents: Names = Field(default_factory=list, description="source_ids, or doc_ids of live versions.")
+    folders: Names = Field(default_factory=list, description="Folders relative to the library, each with its subtree; needs `expected`.")
+    workspaces: Names = Field(default_factory=list, description="Keys of workspaces; needs `expected`.")
+    remove_file: bool = Field(
+        False, strict=True, description="Remove the files from the library too; without it they stay and are not read again."
+    )
+    dry_run: bool = Field(False, strict=True, description="Delete nothing; `selected` has what would be.")
+    expected: int | None = Field(
+        None, strict=True, description="How many documents this deletes, as a dry run says; a wrong number deletes nothing."
+    )
+
+
+class NamedSource(BaseModel):
+    """A document of a deletion."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    source_id: UUID
+    source_path: str
+
+
+class FailedDeletion(NamedSource):
+    """A document that is out of every search, but whose file could not be removed."""
+
+    error_code: str
+    error_message: str
+
+
+class DeletionBody(BaseModel):
+    """What became of each document that was selected, by path. When this is answered, none of them is found by any search."""
+
+    selected: list[NamedSource]
+    deleted: list[NamedSource] = Field(default_factory=list[NamedSource], description="Gone from the corpus and from the list.")
+    excluded: list[NamedSource] = Field(
+        default_factory=list[NamedSource], description="Gone from the corpus; the file stays, and so does the entry in the list."
+    )
+    changed: list[NamedSource] = Field(
+        default_factory=list[NamedSource], description="Of those deleted: the file had been changed and stays, as a new document."
+    )
+    failed: list[FailedDeletion] = Field(
+        default_factory=list[FailedDeletion], description="The file could not be removed; it is tried again."
+    )
+    pending: list[NamedSource] = Field(default_factory=list[NamedSource], description="Another process is carrying the deletion out.")
+    not_found: list[str] = Field(default_factory=list[str], description="Names that stand for nothing that is left to delete.")
+
+
+class FolderBody(BaseModel):
+    """A folder of the library that holds documents."""
+
+    path: str = Field(description="Relative to the library; as a scope's `folders` takes it.")
+    parent: str | None = Field(description="The path of the folder above; null for a first folder.")
+    name: str
+    workspace: str = Field(description="Key.")
+    depth: int = Field(description="1 for a first folder.")
+    n_documents: int = Field(description="In its subtree, whatever their status.")
+    n_ready: int = Field(description="Of them, those that searches find.")
+
+
+class FolderList(BaseModel):
+    """The folders of the library, each above what it holds."""
+
+    folders: list[FolderBody]

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from stemma.errors import ConfigurationError, RequestError, StemmaError, Unavailable
+from stemma.errors import ConfigurationError, FileNotRemoved, RequestError, StemmaError, Unavailable
 from stemma.library.cancellation import NothingToCancel, NothingToRetry
 from stemma.library.lineage import NothingToTrace, UnknownChunk
 from stemma.library.listing import SupersededDocument, UnknownDocument
@@ -34,6 +34,16 @@ class NoPicture(RequestError):
     """The document has no figure of this number, or its picture is not kept."""
 
     code, remedy = "no_picture", "`/api/documents/{id}/assets` lists what there is; `stemma figures` takes what is missing."
+
+
+class ConfirmationRequired(RequestError):
+    """A deletion names folders or workspaces without the right number of documents that it takes with it."""
+
+    code, remedy = "confirmation_required", "Repeat it with that number as `expected`, if all of them are meant."
+
+    def __init__(self, n_documents: int) -> None:
+        super().__init__(f"This deletes {n_documents} document{'' if n_documents == 1 else 's'}")
+        self.n_documents = n_documents
 
 
 class InvalidRequest(RequestError):
@@ -80,6 +90,8 @@ STATUS: dict[type[StemmaError], int] = {
     NothingToCancel: 409,
     NothingToRetry: 409,
     ModelNotAtHand: 409,
+    ConfirmationRequired: 409,
+    FileNotRemoved: 409,
     RequestError: 422,
     Unavailable: 503,
     ConfigurationError: 503,
@@ -107,6 +119,7 @@ class Problem(BaseModel):
     request_id: str | None = Field(None, description="Also in the header X-Request-Id and in the service's log.")
     present_doc_id: str | None = Field(None, description="With `superseded_document`: the version that is live.")
     source_id: str | None = Field(None, description="With `superseded_document`: the document across its versions.")
+    expected: int | None = Field(None, description="With `confirmation_required`: the number of documents.")
     invalid: list[InvalidField] | None = Field(None, description="With `invalid_request`: the parts that do not fit.")
 
 
@@ -120,7 +133,7 @@ def problem_of(error: StemmaError, *, request_id: str | None = None, invalid: li
     return Problem(
         type=f"urn:stemma:problem:{error.code}", title=title, status=status, code=error.code, detail=detail, remedy=error.remedy,
         request_id=request_id, present_doc_id=superseded and superseded.present_doc_id, source_id=superseded and str(superseded.source_id),
-        invalid=invalid,
+        expected=error.n_documents if isinstance(error, ConfirmationRequired) else None, invalid=invalid,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """`/api/documents`: every source with its status, and what is published of it."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -9,16 +10,29 @@ from psycopg.rows import dict_row
 
 from sql import load_queries
 from stemma.library.cancellation import Chosen, NothingToCancel, NothingToRetry, cancel_documents, retry_documents
-from stemma.library.listing import SourceRow, Status, list_sources, source_of
+from stemma.library.listing import SourceRow, Status, UnknownDocument, list_sources, source_of
+from stemma.library.selection import DeletionReport, Named, Selected, Selection, delete_selected, select_sources
 from stemma.orchestrator import terminate_runs
 from stemma.retrieval.scope import without_unstorable
 from stemma.retrieval.snapshot import snapshot
-from stemma.service.bodies import AssetBody, AssetList, ChunkBody, ChunkList, SourceBody, SourceList
-from stemma.service.problems import PROBLEMS, DocumentNotPublished, NoPicture, Problem
+from stemma.service.bodies import (
+    AssetBody,
+    AssetList,
+    ChunkBody,
+    ChunkList,
+    DeleteBody,
+    DeletionBody,
+    FailedDeletion,
+    NamedSource,
+    SourceBody,
+    SourceList,
+)
+from stemma.service.problems import PROBLEMS, ConfirmationRequired, DocumentNotPublished, NoPicture, Problem
 from stemma.service.routes_search import RunningService
+from stemma.service.state import Service
 from stemma.stages.installation import wanted_fingerprints
 from stemma.store.lake import Lake, MissingObject
-from stemma.store.postgres import Connection, autocommitted
+from stemma.store.postgres import Connection, autocommitted, explained
 
 LIMIT_MAX = 1_000
 
@@ -150,6 +164,71 @@ def retry_document(document: DocumentId, service: RunningService) -> SourceBody:
         ):
             raise NothingToRetry(f"{source.source_path} is {source.status}")
         return SourceBody.model_validate(source_of(connection, str(source.source_id)))
+
+
+@router.delete(
+    "/{id}",
+    responses=ONE | {409: {"model": Problem, "description": "`file_not_removed`: out of every search, but the file is still there."}},
+    summary="Delete a document",
+)
+def delete_document(
+    document: DocumentId,
+    service: RunningService,
+    remove_file: Annotated[
+        bool, Query(description="Remove the file from the library too; without it, it stays and is not read again.")
+    ] = False,
+) -> DeletionBody:
+    """Out of every search at once, then out of the keyword indexes and the corpus. What a store holds up is answered 503 and goes on by itself."""
+    with explained(), service.pool.connection() as connection:
+        source = source_of(connection, without_unstorable(document))
+        selected = select_sources(connection, Selection(documents=(str(source.source_id),)), remove_file=remove_file)
+    if not selected.sources:
+        raise UnknownDocument(f"{source.source_path} was deleted before; its file stays in the library")
+    report = _deleted(service, selected, remove_file=remove_file)
+    for _, error in report.failed:
+        raise error
+    return _body(selected, report)
+
+
+@router.post(
+    "/delete",
+    responses=PROBLEMS | {409: {"model": Problem, "description": "`confirmation_required`: `expected` is missing or wrong."}},
+    summary="Delete many documents",
+)
+def delete_documents(body: DeleteBody, service: RunningService) -> DeletionBody:
+    """As one document is deleted, for all of them together. Names that stand for nothing come back in `not_found` and stop nothing."""
+    selection = Selection(documents=tuple(body.documents), folders=tuple(body.folders), workspaces=tuple(body.workspaces))
+    with explained(), service.pool.connection() as connection:
+        selected = select_sources(connection, selection, remove_file=body.remove_file)
+    if body.dry_run:
+        return _body(selected, DeletionReport(not_found=selected.not_found))
+    n_documents = len(selected.sources)
+    if body.expected != n_documents and (body.expected is not None or (n_documents and (body.folders or body.workspaces))):
+        raise ConfirmationRequired(n_documents)
+    return _body(selected, _deleted(service, selected, remove_file=body.remove_file))
+
+
+def _deleted(service: Service, selected: Selected, *, remove_file: bool) -> DeletionReport:
+    if not selected.sources:
+        return DeletionReport(not_found=selected.not_found)
+    return delete_selected(
+        service.pool, selected, service.stores.remove_sparse,
+        library=service.settings.library, intent="remove_file" if remove_file else "keep_file",
+    )  # fmt: skip
+
+
+def _body(selected: Selected, report: DeletionReport) -> DeletionBody:
+    def named(sources: Iterable[Named]) -> list[NamedSource]:
+        return [NamedSource.model_validate(source) for source in sources]
+
+    failed = [
+        FailedDeletion(source_id=source.source_id, source_path=source.source_path, error_code=error.code, error_message=error.message)
+        for source, error in report.failed
+    ]
+    return DeletionBody(
+        selected=named(selected.sources), deleted=named(report.deleted), excluded=named(report.excluded), changed=named(report.changed),
+        failed=failed, pending=named(report.pending), not_found=list(report.not_found),
+    )  # fmt: skip
 
 
 def _published(connection: Connection, document: str) -> SourceRow:

@@ -1,19 +1,22 @@
 """Whether the service lives, whether it is ready, and what the library looks like."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import anyio.to_thread
 from anyio import CapacityLimiter
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from psycopg.rows import dict_row
 
 from sql import load_queries
 from stemma.library.listing import count_by_status
+from stemma.library.looks import last_look
 from stemma.retrieval.snapshot import snapshot
 from stemma.service.bodies import (
     DocumentCounts,
     EmbeddingIndexStatus,
+    FolderBody,
+    FolderList,
     Health,
     IndexesStatus,
     Links,
@@ -66,8 +69,20 @@ def status(service: RunningService) -> StatusReport:
             indexes=_indexes(report_indexes(connection)),
             epoch=state["epoch"],
             scan=ScanStatus(**scans[0]) if scans else None,
+            notices=list(last_look(connection).notices),
             links=Links(dagster=f"http://127.0.0.1:{service.settings.dagster_port}"),
         )
+
+
+@router.get("/folders", responses={503: PROBLEMS[503]}, summary="The folder tree")
+def folders(
+    service: RunningService,
+    workspace: Annotated[str | None, Query(description="Only of the workspace with this key.", examples=["handbook"])] = None,
+) -> FolderList:
+    """Every folder that holds documents, by path; one that is emptied is gone."""
+    with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
+        rows = [FolderBody(**row) for row in _rows(connection, "list_folders")]
+    return FolderList(folders=[row for row in rows if workspace is None or row.workspace == workspace])
 
 
 def _indexes(report: IndexReport) -> IndexesStatus:

@@ -11,6 +11,7 @@ from stemma.errors import StemmaError, Unavailable
 from stemma.library.folders import ensure_default_workspace
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
 from stemma.settings import Settings
+from stemma.stages.installation import Installation
 from stemma.stages.models_at_hand import ModelNotAtHand, ModelsAtHand
 from stemma.store import migrations
 from stemma.store.app_settings import current_settings
@@ -32,6 +33,8 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.keyword_indexes = OpenKeywordIndexes(settings.home)
+        self.stores = Installation(settings)
+        """What deletions write to, with connections of its own; opened at the first of them."""
         self.failed = Event()
         """Set when what was found on PostgreSQL's return makes serving wrong; `failure` says what."""
         self.failure: StemmaError | None = None
@@ -60,6 +63,7 @@ class Service:
         if self._pool:
             self._pool.close()
         self.keyword_indexes.close()
+        self.stores.close()
 
     @property
     def pool(self) -> Pool:

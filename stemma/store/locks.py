@@ -63,6 +63,18 @@ def share_corpus(connection: Connection) -> None:
     connection.execute("SELECT FROM corpus_state FOR SHARE")
 
 
+def lock_corpus_and_sources(connection: Connection, source_ids: Sequence[uuid.UUID]) -> None:
+    """Keep these sources, however many, from being published, deleted or renamed by others until the transaction ends.
+
+    More than the lock table is meant to hold are held through the corpus itself, which everyone else shares. Raises as `lock_sources`.
+    """
+    if len(source_ids) > SOURCES_PER_TRANSACTION:
+        connection.execute("SELECT FROM corpus_state FOR UPDATE")
+    else:
+        share_corpus(connection)
+        lock_sources(connection, source_ids)
+
+
 def try_session_lock(connection: Connection, key: int) -> bool:
     """Take a lock that outlives transactions, unless another session holds it; `release_session_lock` or the session's end frees it."""
     return connection.execute("SELECT pg_try_advisory_lock(%s)", [key]).fetchone() == (True,)

@@ -25,5 +25,8 @@ async function request(path, options = {}) {
 export const getJson = async (path, options) => (await request(path, options)).json();
 export const getText = async (path, options) => (await request(path, options)).text();
 
-export const search = (body, signal) =>
-  getJson("/api/search", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+const postJson = (path, body, signal) =>
+  getJson(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+
+export const search = (body, signal) => postJson("/api/search", body, signal);
+export const deleteDocuments = (body) => postJson("/api/documents/delete", body);

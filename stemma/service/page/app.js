@@ -34,8 +34,10 @@ function notice(text) {
 async function poll() {
   try {
     const health = await getJson("/api/health");
-    notice(health.ready ? null : `Not ready: ${health.reason}`);
+    const unready = health.ready ? [] : [`Not ready: ${health.reason}`];
+    notice(unready.join(" "));
     const status = await getJson("/api/status");
+    notice([...unready, ...status.notices].join(" "));
     const failed = status.documents.by_status.failed ?? 0;
     byId("failed-count").hidden = failed === 0;
     byId("failed-count").textContent = count(failed, "failed", "failed");

@@ -1,6 +1,6 @@
 // The documents view: every source with its status; what failed says why.
 
-import { getJson } from "./api.js";
+import { deleteDocuments, getJson } from "./api.js";
 import { byId, count, element } from "./dom.js";
 
 const STATUSES = ["ready", "processing", "pending", "failed", "cancelled"];
@@ -8,11 +8,15 @@ const LIMIT = 100;
 let cursor = null;
 let status = "";
 let latest = 0;
+const selected = new Map(); // source_id -> source_path, of the rows that are ticked
+const NAMED = 8; // documents that the question names
 
 /** Shows the list for its address: `status` filters. */
 export async function showDocuments(parameters) {
   status = STATUSES.includes(parameters.get("status")) ? parameters.get("status") : "";
   cursor = null;
+  selected.clear();
+  showSelection();
   document.title = "Documents · Stemma";
   await Promise.all([showFilters(), load(true)]);
 }
@@ -55,15 +59,80 @@ function row(source) {
     : element("span", {}, source.title || name);
   const state = source.status === "processing" && source.stage ? `${source.status}: ${source.stage}` : source.status;
   const reason = source.error_code ?? source.warning_code;
+  const shown = source.deletion_intent ? "deleting" : source.excluded ? "deleted, file kept" : state;
+  const tick = element("input", { type: "checkbox", value: source.source_id, "aria-label": `Select ${source.source_path}`, disabled: source.excluded && !source.deletion_intent });
+  tick.addEventListener("change", () => select(tick, source.source_path));
   return element("tr", {},
+    element("td", {}, tick),
     element("td", {}, element("span", { className: "title" }, title), element("span", { className: "path" }, source.source_path),
       reason
         ? element("span", { className: source.error_code ? "reason error" : "reason" }, element("code", {}, reason), " ", source.error_message ?? "",
             source.failure ? ` (${source.failure})` : "")
         : null),
     element("td", {}, source.workspace),
-    element("td", {}, element("span", { className: `status ${source.status}` }, state)),
+    element("td", {}, element("span", { className: `status ${source.status}` }, shown)),
     element("td", { className: "number" }, source.n_chunks === null ? "–" : count(source.n_chunks)));
+}
+
+function select(tick, path) {
+  if (tick.checked) selected.set(tick.value, path);
+  else selected.delete(tick.value);
+  showSelection();
+}
+
+const ticks = () => [...byId("document-rows").querySelectorAll("input[type=checkbox]:not(:disabled)")];
+
+function showSelection() {
+  byId("selection").hidden = selected.size === 0;
+  byId("selection-count").textContent = selected.size ? `${count(selected.size, "document")} selected` : "";
+  const all = ticks();
+  byId("select-all").checked = all.length > 0 && all.every((tick) => tick.checked);
+}
+
+function tickAll(checked) {
+  for (const tick of ticks()) {
+    if (tick.checked === checked) continue;
+    tick.checked = checked;
+    tick.dispatchEvent(new Event("change"));
+  }
+}
+
+function askToDelete() {
+  const paths = [...selected.values()];
+  byId("delete-question").textContent = `Delete ${count(paths.length, "document")}? No search finds ${paths.length === 1 ? "it" : "them"} any more.`;
+  const more = paths.length > NAMED ? [element("li", {}, `and ${count(paths.length - NAMED)} more`)] : [];
+  byId("delete-names").replaceChildren(...paths.slice(0, NAMED).map((path) => element("li", {}, path)), ...more);
+  byId("remove-file").checked = false;
+  byId("delete-dialog").returnValue = "";
+  byId("delete-dialog").showModal();
+}
+
+async function deleteSelected() {
+  if (byId("delete-dialog").returnValue !== "delete" || selected.size === 0) return;
+  say("Deleting …");
+  let told;
+  try {
+    const report = await deleteDocuments({ documents: [...selected.keys()], expected: selected.size, remove_file: byId("remove-file").checked });
+    told = [outcome(report), report.failed.length > 0];
+  } catch (problem) {
+    told = [problem.message, true];
+  }
+  selected.clear();
+  cursor = null;
+  await Promise.all([showFilters(), load(true)]);
+  showSelection();
+  say(...told);
+}
+
+function outcome({ deleted, excluded, changed, failed, pending, not_found: notFound }) {
+  return [
+    deleted.length ? `${count(deleted.length, "document")} deleted.` : "",
+    excluded.length ? `${count(excluded.length, "document")} deleted; ${excluded.length === 1 ? "its file stays" : "their files stay"}.` : "",
+    changed.length ? `${count(changed.length, "file")} had changed and stay in the library.` : "",
+    pending.length ? `${count(pending.length, "document")} still being deleted.` : "",
+    notFound.length ? `${count(notFound.length, "document")} gone already.` : "",
+    ...failed.map((source) => `${source.source_path}: ${source.error_message}`),
+  ].filter(Boolean).join(" ");
 }
 
 function say(text, failed = false) {
@@ -72,3 +141,7 @@ function say(text, failed = false) {
 }
 
 byId("more-documents").addEventListener("click", () => load(false));
+byId("select-all").addEventListener("change", () => tickAll(byId("select-all").checked));
+byId("clear-selection").addEventListener("click", () => tickAll(false));
+byId("delete-selected").addEventListener("click", askToDelete);
+byId("delete-dialog").addEventListener("close", deleteSelected);

@@ -181,9 +181,67 @@ def test_a_file_that_cannot_be_removed_leaves_the_source_listed_and_to_be_tried_
     with monkeypatch.context() as patched:
         patched.setattr(deletion, "unlink_source", refuse)
         outcome = delete(published, source_id)
-    assert outcome.failed == {source_id: "The file could not be removed: Operation not permitted"}
+    assert outcome.failed[source_id].detail == "The file could not be removed (Operation not permitted)"
+    assert published.rows("SELECT error_code FROM sources WHERE source_id = %s", [source_id]) == [("file_not_removed",)]
     assert pending(published) == [source_id]
     assert delete(published, source_id).deleted == [source_id]
+
+
+def test_a_file_that_cannot_be_removed_may_be_kept_after_all(published, monkeypatch):
+    source_id = mark(published, "folder/goes.txt", "remove_file")
+
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(deletion, "unlink_source", refuse)
+    delete(published, source_id)
+    assert mark(published, "folder/goes.txt", "keep_file") == source_id
+    assert delete(published, source_id).excluded == [source_id]
+    assert published.paths("error_code IS NOT NULL OR deletion_intent IS NOT NULL") == []
+
+
+def test_a_file_whose_disk_is_away_is_not_taken_for_removed(published):
+    source_id = mark(published, "folder/goes.txt", "remove_file")
+    published.run("UPDATE sources SET seen_device = seen_device + 1 WHERE source_id = %s", [source_id])
+    (published.library / "folder/goes.txt").unlink()
+    assert delete(published, source_id).failed[source_id].detail == "The file's disk is away"
+    assert pending(published) == [source_id]
+
+
+def test_a_kept_file_that_was_edited_before_its_deletion_is_not_brought_back_by_that(published):
+    published.write("stays.txt", "an edit that nobody has seen yet")
+    delete(published, mark(published, "stays.txt", "keep_file"))
+    assert published.paths("excluded_hash = encode(sha256('an edit that nobody has seen yet'), 'hex')") == ["stays.txt"]
+
+
+def test_a_failed_document_is_deleted_like_any_other(published):
+    published.run("UPDATE sources SET status = 'failed', error_code = 'corrupt', error_message = 'x' WHERE source_path = 'stays.txt'")
+    source_id = mark(published, "stays.txt", "keep_file")
+    assert delete(published, source_id).excluded == [source_id]
+    assert published.rows("SELECT status, error_code FROM sources WHERE source_id = %s", [source_id]) == [("cancelled", None)]
+
+
+def test_what_another_process_has_ended_meanwhile_and_someone_took_again_is_left_alone(published, monkeypatch):
+    source_id = mark(published, "stays.txt", "keep_file")
+    real = deletion._present_hash
+
+    def overtaken(library, pending_deletion):
+        monkeypatch.setattr(deletion, "_present_hash", real)
+        assert delete(published, source_id).excluded == [source_id]
+        published.publish("stays.txt")
+        published.run("UPDATE sources SET excluded_hash = NULL WHERE source_id = %s", [source_id])
+        return real(library, pending_deletion)
+
+    monkeypatch.setattr(deletion, "_present_hash", overtaken)
+    assert delete(published, source_id).excluded == []
+    assert remains(published, source_id) == [1, 1, 1, 1]
+
+
+def test_folders_that_a_deletion_empties_leave_the_catalog(published):
+    published.write("ws/deep/goes.txt")
+    published.walk()
+    delete(published, mark(published, "ws/deep/goes.txt", "remove_file"))
+    assert published.rows("SELECT name FROM folders") == []
 
 
 def test_a_kept_file_is_excluded_and_stays(published):
@@ -238,5 +296,6 @@ def test_more_sources_than_one_transaction_locks_are_deleted(catalog, monkeypatc
         marked = mark_deleting(
             connection, [row[0] for row in connection.execute("SELECT source_id FROM sources")], "remove_file", now=catalog.now
         )
+    assert len(marked) == 10
     assert len(delete(catalog, *marked).deleted) == 10
     assert list(catalog.library.iterdir()) == []

@@ -186,25 +186,6 @@ def test_a_file_that_comes_back_is_present_again(ingested):
     assert ingested.rows("SELECT presence, missing_since, missing_scans FROM sources WHERE source_path = 'a.txt'") == [("present", None, 0)]
 
 
-def test_a_workspace_that_became_wholly_empty_is_not_pruned(ingested):
-    for name in ("1", "2"):
-        ingested.write(f"sales/{name}.txt")
-    ingested.walk()
-    shutil.rmtree(ingested.library / "sales")
-    outcomes = [ingested.walk() for _ in range(3)]
-    assert [outcome.marked for outcome in outcomes] == [(), (), ()]
-    assert "All 2 files of the workspace sales are missing" in outcomes[-1].message
-    assert ingested.paths("presence = 'missing'") == ["sales/1.txt", "sales/2.txt"]
-
-
-def test_an_empty_library_decides_nothing(ingested):
-    for path in ("a.txt", "other.txt"):
-        (ingested.library / path).unlink()
-    outcomes = [ingested.walk() for _ in range(3)]
-    assert ingested.paths("presence = 'present'") == ["a.txt", "other.txt"]
-    assert "nothing is decided" in outcomes[-1].message
-
-
 def test_an_absent_library_decides_nothing(ingested):
     ingested.library.rename(ingested.library.parent / "unmounted")
     outcome = ingested.walk()

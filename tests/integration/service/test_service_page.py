@@ -166,3 +166,31 @@ def test_every_control_has_a_name(page, address):
              && !(control.labels?.length || control.getAttribute("aria-label") || control.textContent.trim())).map((control) => control.outerHTML)"""
     )
     assert nameless == []
+
+
+def test_ticked_documents_are_deleted_once_the_question_is_answered(page, address, corpus):
+    for name in ("one", "two", "three"):
+        corpus.publish(f"bin/{name}.md", f"{name} for the bin")
+    page.goto(f"{address}/#/documents")
+    page.get_by_label("Select bin/one.md").check()
+    page.get_by_label("Select bin/two.md").check()
+    expect(page.locator("#selection-count")).to_have_text("2 documents selected")
+    page.locator("#delete-selected").click()
+    expect(page.locator("#delete-names")).to_have_text("bin/one.mdbin/two.md")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#selection-count")).to_have_text("2 documents selected")
+    page.locator("#delete-selected").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("#documents-state")).to_have_text("2 documents deleted; their files stay.")
+    expect(page.locator("#document-rows tr", has_text="bin/one.md")).to_contain_text("deleted, file kept")
+    expect(page.get_by_label("Select bin/one.md")).to_be_disabled()
+    expect(page.locator("#document-rows tr", has_text="bin/three.md")).to_contain_text("1")
+    expect(page.locator("#selection")).to_be_hidden()
+
+
+def test_what_the_last_look_found_is_shown(page, address, corpus):
+    note = '{"at": "2025-01-01T00:00:00+00:00", "notices": ["The library /x holds no file."]}'
+    with corpus.connection.transaction():
+        corpus.connection.execute("INSERT INTO app_settings (key, value) VALUES ('_reconcile_looked', %s)", [note])
+    page.goto(address)
+    expect(page.locator("#notice")).to_have_text("The library /x holds no file.")

@@ -38,6 +38,8 @@ def test_the_commands_are_those_of_the_reference():
         "documents",
         "show",
         "trace",
+        "delete",
+        "prune",
         "parse",
         "chunk",
         "doctor",

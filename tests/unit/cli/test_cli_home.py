@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from stemma.cli.home import HomeBusy, HomeUnusable, hold_home, holder_of, supervisor_of
+from stemma.cli.home import HomeBusy, HomeUnusable, hold_home, holder_of, served_settings, supervisor_of
 
 HOLDER = "import sys, time; from pathlib import Path; from stemma.cli.home import hold_home\nwith hold_home(Path(sys.argv[1]), role=sys.argv[2]):\n  print('held', flush=True); time.sleep(float(sys.argv[3]))"
 
@@ -102,3 +102,19 @@ def test_a_home_that_cannot_be_made_is_refused_by_name(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(HomeUnusable, match="Not a directory"), hold_home(tmp_path / "file" / "home", role="command"):
         pass
+
+
+def test_another_terminal_finds_the_library_and_the_ports_of_the_supervisor(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEMMA_HOME", str(tmp_path))
+    assert served_settings().service_port == 8765
+    with hold_home(tmp_path, role="supervisor") as lock:
+        assert served_settings().service_port == 8765
+        lock.update(library="/somewhere", service_port=9001, dagster_port=9002)
+        served = served_settings()
+        assert (str(served.library), served.service_host, served.service_port, served.dagster_port) == (
+            "/somewhere",
+            "127.0.0.1",
+            9001,
+            9002,
+        )
+    assert served_settings().dagster_port == 3000
