@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 LISTED = 10
 
 
-class NothingNamed(RequestError):
+class NothingSelected(RequestError):
     """No document, folder or workspace was named, or the whole library was."""
 
-    code, remedy = "nothing_named", "Name documents, or folders with --folder, or workspaces with --workspace; each workspace by itself."
+    code, remedy = "nothing_selected", "Name documents, or folders with --folder, or workspaces with --workspace; each workspace by itself."
 
 
 class NamesFolder(RequestError):
@@ -94,14 +94,14 @@ def selection_of(documents: Sequence[str], folders: Sequence[str], workspaces: S
     """What the words on the command line select. A path may be relative to this folder or to the library, and need not exist any more.
 
     Raises:
-        NothingNamed: nothing is named, or the library itself is.
+        NothingSelected: nothing is named, or the library itself is.
         NamesFolder: a document's path is that of a folder.
         OutsideLibrary: a path lies elsewhere.
     """
     from stemma.library.selection import Selection
 
     if not (documents or folders or workspaces):
-        raise NothingNamed("No document was named")
+        raise NothingSelected("No document was named")
     ids = tuple(name for name in documents if _is_id(name))
     paths = tuple(_named(name, library) for name in documents if name not in ids)
     for path in paths:
@@ -120,7 +120,7 @@ def _named(path: str, library: Path) -> str:
 
     source_path = source_path_of(path, library, must_exist=False) if path.strip() else ""
     if not source_path:
-        raise NothingNamed(f"{path!r} is no document and no folder of the library")
+        raise NothingSelected(f"{path!r} is no document and no folder of the library")
     return source_path
 
 

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from stemma.cli.delete import NamesFolder, NothingNamed, selection_of
+from stemma.cli.delete import NamesFolder, NothingSelected, selection_of
 from stemma.cli.ingest import OutsideLibrary
 from stemma.cli.main import app
 from stemma.library.selection import Selection
@@ -37,12 +37,12 @@ def test_nothing_and_the_whole_library_are_refused(library, monkeypatch, word):
     if word == ".":
         monkeypatch.chdir(library)
     for documents, folders in (([word], []), ([], [word])):
-        with pytest.raises(NothingNamed):
+        with pytest.raises(NothingSelected):
             selection_of(documents, folders, [], library)
 
 
 def test_no_word_at_all_is_refused(library):
-    with pytest.raises(NothingNamed):
+    with pytest.raises(NothingSelected):
         selection_of([], [], [], library)
 
 
