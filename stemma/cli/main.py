@@ -53,7 +53,25 @@ def stemma(
     """
 
 
-for function in (up, down, status, ingest, search, documents, show, cancel, retry, trace, figures, delete, prune, reembed, parse, chunk, doctor):
+for function in (
+    up,
+    down,
+    status,
+    ingest,
+    search,
+    documents,
+    show,
+    cancel,
+    retry,
+    trace,
+    figures,
+    delete,
+    prune,
+    reembed,
+    parse,
+    chunk,
+    doctor,
+):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")

@@ -39,7 +39,14 @@ def test_every_layer_has_its_check_per_partition():
 def test_every_job_sensor_and_schedule_is_known_and_described():
     repository = defs.get_repository_def()
     jobs = [job for job in repository.get_all_jobs() if not job.name.startswith("__")]
-    assert {job.name for job in jobs} == {"ingest_batch", "ingest_documents", "check_every_file", "prune", "reembed", "record_made_outside_runs"}
+    assert {job.name for job in jobs} == {
+        "ingest_batch",
+        "ingest_documents",
+        "check_every_file",
+        "prune",
+        "reembed",
+        "record_made_outside_runs",
+    }
     assert {sensor.name for sensor in repository.sensor_defs} == {"reconcile", "run_failed", "run_cancelled", "indexes"}
     assert {schedule.name for schedule in repository.schedule_defs} == {"nightly_full_check", "nightly_prune"}
     assert all(thing.description for thing in (*jobs, *repository.sensor_defs, *repository.schedule_defs))
