@@ -7,14 +7,15 @@ import structlog
 from searchable_corpus import WordCounts, open_corpus
 
 from stemma.lexical.errors import LexicalIndexUnavailable
-from stemma.service import state
+from stemma.stages import models_at_hand
 
 
 @pytest.fixture(scope="module")
 def corpus(module_database_url, tmp_path_factory):
     """A corpus without a model, with its files in the library."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "open_embedder", lambda *_args, **_options: WordCounts())
+        patch.setattr(models_at_hand, "open_embedder", lambda *_args, **_options: WordCounts())
+        patch.setattr(models_at_hand, "location_of", lambda *_args: "word-counts")
         yield from open_corpus(module_database_url, tmp_path_factory.mktemp("home"))
 
 

@@ -8,8 +8,8 @@ import uvicorn
 from playwright.sync_api import expect
 from searchable_corpus import WordCounts, open_corpus
 
-from stemma.service import state
 from stemma.service.app import create_app
+from stemma.stages import models_at_hand
 
 ASTRAL = "Clefs 𝄞𝄞𝄞 and faces 😀😀😀 come first, before anything that is looked for."
 NEEDLE = "The hidden needle 😀 lies here, <b>not bold</b> & quite <script>plain</script>."
@@ -19,7 +19,8 @@ NEEDLE = "The hidden needle 😀 lies here, <b>not bold</b> & quite <script>plai
 def corpus(module_database_url, tmp_path_factory):
     """A corpus without a model: the page does not care what makes the vectors."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "open_embedder", lambda *_args, **_options: WordCounts())
+        patch.setattr(models_at_hand, "open_embedder", lambda *_args, **_options: WordCounts())
+        patch.setattr(models_at_hand, "location_of", lambda *_args: "word-counts")
         yield from open_corpus(module_database_url, tmp_path_factory.mktemp("home"))
 
 
