@@ -24,7 +24,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 class NothingNamed(RequestError):
     """No document was named."""
 
-    code, remedy = "nothing_named", "Give a path (`.` is the whole library), a workspace, or one of the options of `--help`."
+    code, remedy = "nothing_named", "Give a path (the folder of the library is all of it), a workspace, or one of the options of `--help`."
 
 
 @command
