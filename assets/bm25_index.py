@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import document_partitions, one_batch_per_run
+from assets.checks import expectations_of
+from assets.columns import columns_of
+from assets.partitions import OWNERS, document_partitions, one_batch_per_run
 from assets.pools import KEYWORD_WRITER_POOL
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
@@ -27,12 +29,16 @@ from stemma.stages.run import enter
             group_name="corpus",
             description="Keyword entries, addressed by chunk and publication: a live version is never overwritten. Rebuildable without a model call.",
             kinds={"tantivy"},
+            owners=OWNERS,
+            tags={"layer": "bm25_index"},
+            metadata=columns_of("bm25_index"),
         )
     ],
     check_specs=[
         dg.AssetCheckSpec(
             "indexed", asset="bm25_index", partitions_def=document_partitions, description="Every chunk has its keyword entry."
-        )
+        ),
+        expectations_of("bm25_index", "The index holds as many entries as chunks are published, by the record and by its own count."),
     ],
     backfill_policy=one_batch_per_run,
 )
@@ -40,7 +46,7 @@ def bm25_index(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: 
     """Write the entries of what is about to be published."""
     run = corpus.run(context, batch)
     enter(run, "bm25_index")
-    recorder = Recorder(context, run, check="indexed")
+    recorder = Recorder(context, run, corpus.installation, check="indexed")
     outcome = index_chunks(run, run.sources(), index_of=corpus.installation.index_of)
     recorder.record(outcome)
     yield dg.MaterializeResult(asset_key="bm25_index")

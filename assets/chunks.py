@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import document_partitions, one_batch_per_run
+from assets.checks import expectations_of
+from assets.columns import columns_of
+from assets.partitions import OWNERS, document_partitions, one_batch_per_run
 from assets.pools import EMBEDDER_POOL
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
@@ -27,12 +29,16 @@ from stemma.stages.run import enter
             group_name="corpus",
             description="One row per chunk; its content equals the document's text between char_start and char_end.",
             kinds={"polars", "parquet"},
+            owners=OWNERS,
+            tags={"layer": "chunks"},
+            metadata=columns_of("chunks"),
         )
     ],
     check_specs=[
         dg.AssetCheckSpec(
             "chunked", asset="chunks", partitions_def=document_partitions, description="Offsets are exact, nothing is lost or blank."
-        )
+        ),
+        expectations_of("chunks", "Offsets are exact, indexes dense and unique, no chunk is blank or longer than its strategy allows."),
     ],
     backfill_policy=one_batch_per_run,
 )
@@ -40,7 +46,7 @@ def chunks(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: Corp
     """Chunk what no earlier result answers."""
     run = corpus.run(context, batch)
     enter(run, "chunks")
-    recorder = Recorder(context, run, check="chunked")
+    recorder = Recorder(context, run, corpus.installation, check="chunked")
     outcome = chunk_documents(run, run.sources(), embedder_of=corpus.installation.embedder_of)
     recorder.record(outcome)
     yield dg.MaterializeResult(asset_key="chunks")

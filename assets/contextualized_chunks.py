@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import document_partitions, one_batch_per_run
+from assets.checks import expectations_of
+from assets.columns import columns_of
+from assets.partitions import OWNERS, document_partitions, one_batch_per_run
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
 from resources.recorder import Recorder
@@ -25,6 +27,9 @@ from stemma.stages.run import enter
             group_name="corpus",
             description="Each chunk with its context: by default the document's title and the trail of headings above the chunk.",
             kinds={"polars", "parquet"},
+            owners=OWNERS,
+            tags={"layer": "contextualized_chunks"},
+            metadata=columns_of("contextualized_chunks"),
         )
     ],
     check_specs=[
@@ -33,7 +38,8 @@ from stemma.stages.run import enter
             asset="contextualized_chunks",
             partitions_def=document_partitions,
             description="Every chunk has its string for search.",
-        )
+        ),
+        expectations_of("contextualized_chunks", "The string for search is the context, a blank line and the content."),
     ],
     backfill_policy=one_batch_per_run,
 )
@@ -43,7 +49,7 @@ def contextualized_chunks(
     """Situate the chunks that no earlier result answers."""
     run = corpus.run(context, batch)
     enter(run, "contextualized_chunks")
-    recorder = Recorder(context, run, check="contextualized")
+    recorder = Recorder(context, run, corpus.installation, check="contextualized")
     outcome = contextualize_chunks(run, run.sources())
     recorder.record(outcome)
     yield dg.MaterializeResult(asset_key="contextualized_chunks")

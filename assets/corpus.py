@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import document_partitions, one_batch_per_run
+from assets.checks import expectations_of
+from assets.columns import columns_of
+from assets.partitions import OWNERS, document_partitions, one_batch_per_run
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
 from resources.recorder import Recorder
@@ -24,16 +26,22 @@ from stemma.stages.run import enter
             group_name="corpus",
             description="The published document: text, chunks, vectors and keyword entries of one version, visible all at once.",
             kinds={"postgres"},
+            owners=OWNERS,
+            tags={"layer": "corpus"},
+            metadata=columns_of("corpus"),
         )
     ],
-    check_specs=[dg.AssetCheckSpec("published", asset="corpus", partitions_def=document_partitions, description="The document is live.")],
+    check_specs=[
+        dg.AssetCheckSpec("published", asset="corpus", partitions_def=document_partitions, description="The document is live."),
+        expectations_of("corpus", "The version is live under the name that its bytes give it, with all its chunks."),
+    ],
     backfill_policy=one_batch_per_run,
 )
 def corpus(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: CorpusResource) -> Iterator[dg.MaterializeResult]:
     """Publish what is still wanted; then fail the run if any of its documents failed, so that the UI shows them."""
     run = corpus.run(context, batch)
     enter(run, "corpus")
-    recorder = Recorder(context, run, check="published")
+    recorder = Recorder(context, run, corpus.installation, check="published")
     sources = run.sources()
     outcome = publish_documents(run, sources)
     recorder.record(outcome)

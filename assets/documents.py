@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import document_partitions, one_batch_per_run
+from assets.checks import expectations_of
+from assets.columns import columns_of
+from assets.partitions import OWNERS, document_partitions, one_batch_per_run
 from assets.pools import PARSER_POOL
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
@@ -28,10 +30,14 @@ from stemma.stages.run import enter
             group_name="corpus",
             description="The text of a file with its blocks and pages. The data version is the hash of that, so an equal text leaves all below fresh.",
             kinds={"docling", "parquet"},
+            owners=OWNERS,
+            tags={"layer": "documents"},
+            metadata=columns_of("documents"),
         )
     ],
     check_specs=[
-        dg.AssetCheckSpec("parsed", asset="documents", partitions_def=document_partitions, description="The file could be read as text.")
+        dg.AssetCheckSpec("parsed", asset="documents", partitions_def=document_partitions, description="The file could be read as text."),
+        expectations_of("documents", "The text is as long as was recorded, and what has visible characters has chunks."),
     ],
     backfill_policy=one_batch_per_run,
 )
@@ -41,7 +47,7 @@ def documents(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: C
     enter(run, "documents")
     spooled = spool_files(run, run.sources())
     observe_sources(context, spooled.hashes)
-    recorder = Recorder(context, run, check="parsed")
+    recorder = Recorder(context, run, corpus.installation, check="parsed")
     outcome = parse_documents(run, spooled)
     recorder.record(outcome)
     yield dg.MaterializeResult(asset_key="documents")

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.partitions import document_partitions, one_batch_per_run
+from assets.checks import expectations_of
+from assets.columns import columns_of
+from assets.partitions import OWNERS, document_partitions, one_batch_per_run
 from assets.pools import EMBEDDER_POOL
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
@@ -28,12 +30,16 @@ from stemma.stages.run import enter
             group_name="corpus",
             description="Vectors of the document's chunks, in the cache by string and model. `embedded` counts what no cache answered.",
             kinds={"pytorch", "postgres"},
+            owners=OWNERS,
+            tags={"layer": "embeddings"},
+            metadata=columns_of("embeddings"),
         )
     ],
     check_specs=[
         dg.AssetCheckSpec(
             "embedded", asset="embeddings", partitions_def=document_partitions, description="Every chunk has one sound vector."
-        )
+        ),
+        expectations_of("embeddings", "Every published chunk has exactly one vector, finite, of length 1 and of the model's dimension."),
     ],
     backfill_policy=one_batch_per_run,
 )
@@ -41,7 +47,7 @@ def embeddings(context: dg.AssetExecutionContext, batch: DocumentBatch, corpus: 
     """Embed the strings that no cache holds."""
     run = corpus.run(context, batch)
     enter(run, "embeddings")
-    recorder = Recorder(context, run, check="embedded")
+    recorder = Recorder(context, run, corpus.installation, check="embedded")
     wanted = embedding_spec(run.settings.embedding_model)
     outcome = embed_chunks(run, run.sources(), wanted=wanted, embedder_of=corpus.installation.embedder_of)
     recorder.record(outcome)

@@ -6,6 +6,9 @@ DOCUMENTS = "documents"
 
 document_partitions = dg.DynamicPartitionsDefinition(name=DOCUMENTS)
 
+OWNERS = ["team:corpus"]
+"""Who answers for the assets; a team of the installation may be put in its place."""
+
 BATCH_SIZE = 200
 """Partitions that a backfill started in the UI puts into one run."""
 

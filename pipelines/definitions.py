@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from assets.audit import audit_corpus
 from assets.bm25_index import bm25_index
 from assets.chunks import chunks
 from assets.contextualized_chunks import contextualized_chunks
@@ -10,19 +11,21 @@ from assets.documents import documents
 from assets.embeddings import embeddings
 from assets.settings import stage_settings
 from assets.source_files import source_files
+from pipelines.audit import audit
 from pipelines.jobs import ingest_batch, ingest_documents
 from pipelines.maintenance import check_every_file
 from pipelines.prune import prune
 from pipelines.reembed import indexes, record_made_outside_runs, reembed
-from pipelines.schedules import nightly_full_check, nightly_prune
+from pipelines.schedules import nightly_full_check, nightly_prune, weekly_audit
 from pipelines.sensors import reconcile, run_cancelled, run_failed
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
 
 defs = dg.Definitions(
     assets=[source_files, *stage_settings, documents, chunks, contextualized_chunks, embeddings, bm25_index, corpus],
-    jobs=[ingest_batch, ingest_documents, check_every_file, prune, reembed, record_made_outside_runs],
-    schedules=[nightly_full_check, nightly_prune],
+    asset_checks=[audit_corpus],
+    jobs=[ingest_batch, ingest_documents, audit, check_every_file, prune, reembed, record_made_outside_runs],
+    schedules=[nightly_full_check, nightly_prune, weekly_audit],
     sensors=[reconcile, run_failed, run_cancelled, indexes],
     resources={"batch": DocumentBatch.configure_at_launch(), "corpus": CorpusResource()},
     executor=dg.in_process_executor,

@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from assets.audit import AUDIT_CHECKS
+from assets.partitions import OWNERS
 from resources.corpus import CorpusResource
 from stemma.library.paths import source_path_of
 from stemma.library.wishes import request_ingest
@@ -11,9 +13,10 @@ from stemma.stages.run import SHOWN
 
 ingest_batch = dg.define_asset_job(
     "ingest_batch",
-    selection=dg.AssetSelection.assets(*SHOWN),
+    selection=dg.AssetSelection.assets(*SHOWN) - dg.AssetSelection.checks(*AUDIT_CHECKS),
     description="Take one batch of documents from their files to what readers see. Started by the sensor `reconcile`; "
     "started here by hand, it takes the partition or range that you choose.",
+    owners=OWNERS,
     executor_def=dg.in_process_executor,
 )
 
@@ -36,7 +39,7 @@ def request_documents(context: dg.OpExecutionContext, config: IngestDocuments, c
     context.log.info("the library is looked at now; %s documents are parsed again", wished)
 
 
-@dg.job(executor_def=dg.in_process_executor)
+@dg.job(executor_def=dg.in_process_executor, owners=OWNERS)
 def ingest_documents() -> None:
     """Look at the library now, and bring everything stale up to date; `force` redoes what is up to date as well."""
     request_documents()

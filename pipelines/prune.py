@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from assets.partitions import OWNERS
 from resources.corpus import CorpusResource
 from stemma.library.pruning import prune_and_delete
 
@@ -34,7 +35,7 @@ def prune_vanished(context: dg.OpExecutionContext, config: Prune, corpus: Corpus
     context.log.info("%s documents %s", len(found.marked), "would be pruned" if config.dry_run else "pruned")
 
 
-@dg.job(executor_def=dg.in_process_executor)
+@dg.job(executor_def=dg.in_process_executor, owners=OWNERS)
 def prune() -> None:
     """Remove documents whose files vanished from the library; `confirm` takes what is held back because a disk may be away, too."""
     prune_vanished()

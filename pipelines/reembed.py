@@ -7,6 +7,7 @@ import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 from pydantic import Field
 
+from assets.partitions import OWNERS
 from resources.corpus import CorpusResource
 from resources.observations import observe_settings
 from resources.recorder import record_made_elsewhere
@@ -47,7 +48,7 @@ def embed_corpus(context: dg.OpExecutionContext, config: Reembed, corpus: Corpus
         _report(context, here)
 
 
-@dg.job(executor_def=dg.in_process_executor)
+@dg.job(executor_def=dg.in_process_executor, owners=OWNERS)
 def reembed() -> None:
     """Embed the corpus by another model beside the active one, and switch when every published chunk has its vector. May be ended and started again at any time."""
     embed_corpus()
@@ -59,7 +60,7 @@ def report_made(context: dg.OpExecutionContext, corpus: CorpusResource) -> None:
     _report(context, corpus.installation)
 
 
-@dg.job(executor_def=dg.in_process_executor)
+@dg.job(executor_def=dg.in_process_executor, owners=OWNERS)
 def record_made_outside_runs() -> None:
     """Tell Dagster what the command line made for the whole corpus at once, so that no partition looks stale that is not. Started by the sensor `indexes`."""
     report_made()
@@ -69,6 +70,7 @@ def record_made_outside_runs() -> None:
     jobs=[reembed, record_made_outside_runs],
     minimum_interval_seconds=TEND_INTERVAL_S,
     default_status=dg.DefaultSensorStatus.RUNNING,
+    owners=OWNERS,
     description="Makes a lost keyword index again from PostgreSQL's rows, switches to one that is complete, removes retired ones, and says "
     "which embedding index is wanted and not there yet; with the policy `eager` for embeddings it starts the job that fills it and switches.",
 )

@@ -2,6 +2,8 @@
 
 import dagster as dg
 
+from assets.partitions import OWNERS
+from pipelines.audit import audit
 from pipelines.maintenance import check_every_file
 from pipelines.prune import prune
 from stemma.settings import load_settings
@@ -14,6 +16,7 @@ nightly_full_check = dg.ScheduleDefinition(
     cron_schedule="0 2 * * *",
     execution_timezone=TIMEZONE,
     default_status=dg.DefaultScheduleStatus.STOPPED,
+    owners=OWNERS,
     description="At 2:00 every file is read and hashed again, whatever its size and times say.",
 )
 
@@ -23,5 +26,16 @@ nightly_prune = dg.ScheduleDefinition(
     cron_schedule="30 2 * * *",
     execution_timezone=TIMEZONE,
     default_status=dg.DefaultScheduleStatus.STOPPED,
+    owners=OWNERS,
     description="At 2:30 what vanished is pruned, and the run's log says what is held back; nothing that an operator has to confirm.",
+)
+
+weekly_audit = dg.ScheduleDefinition(
+    name="weekly_audit",
+    job=audit,
+    cron_schedule="0 3 * * 0",
+    execution_timezone=TIMEZONE,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    owners=OWNERS,
+    description="On Sundays at 3:00 everything that is published is held against what is expected of it; the checks of the assets show what is not so.",
 )

@@ -6,7 +6,7 @@ from uuid import uuid4
 import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
-from assets.partitions import DOCUMENTS
+from assets.partitions import DOCUMENTS, OWNERS
 from pipelines.jobs import ingest_batch
 from pipelines.runs import BATCH_TAG, DagsterRuns
 from resources.corpus import CorpusResource
@@ -29,6 +29,7 @@ TICK_INTERVAL_S = 5
     job=ingest_batch,
     minimum_interval_seconds=TICK_INTERVAL_S,
     default_status=dg.DefaultSensorStatus.RUNNING,
+    owners=OWNERS,
     description="Walks the library, claims what is stale and launches one run per batch; closes what dead runs held, prunes vanished files.",
 )
 def reconcile(context: dg.SensorEvaluationContext, corpus: CorpusResource) -> dg.SensorResult | dg.SkipReason:

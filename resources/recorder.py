@@ -5,6 +5,7 @@ Dagster runs carry one partition or one contiguous range. A batch run is tagged 
 `DocumentBatch`, and writes its own events; the engine's own event is switched off by a tag on the run in memory.
 """
 
+import time
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -26,12 +27,18 @@ from dagster._core.events import (
 )
 from dagster._core.storage.tags import EXTERNALLY_MANAGED_ASSETS_TAG
 
+from evals.expectations.layers import LAYERS, Layer
+from resources.expectations import failed_check_partitions, report_expectations
+from stemma.addresses import document_page_url
 from stemma.errors import DocumentError
-from stemma.library.claims import failed_partitions, failures_of_run, finish_unpublished, run_partitions
+from stemma.library.claims import failed_partitions, failures_of_run, finish_unpublished, run_source_ids
+from stemma.orchestrator import partition_url
+from stemma.stages.installation import Installation
 from stemma.stages.run import SHOWN, Fact, Run, StageOutcome, now
 
 UNKNOWN_VERSION = "INITIAL"
 MARKDOWN = ("preview",)
+COLUMN_LINEAGE = "dagster/column_lineage"
 CHAIN: tuple[str, ...] = tuple(SHOWN)
 
 Pointers = Mapping[str | None, tuple[int, str]]
@@ -41,21 +48,24 @@ Pointers = Mapping[str | None, tuple[int, str]]
 class Recorder:
     """Writes the events of one step. Make it before the inputs are read: it notes their versions."""
 
-    def __init__(self, context: dg.AssetExecutionContext, run: Run, *, check: str) -> None:
-        self._context, self._run, self._check = context, run, check
+    def __init__(self, context: dg.AssetExecutionContext, run: Run, installation: Installation, *, check: str) -> None:
+        self._context, self._run, self._installation, self._check = context, run, installation, check
+        self._began = time.monotonic()
         _pool_connections(context.instance)
         cast("dict[str, str]", context.run.tags)[EXTERNALLY_MANAGED_ASSETS_TAG] = "true"
         graph = context.op_execution_context.job_def.asset_layer.asset_graph
         self._asset = graph.get(context.asset_key)
         with run.pool.connection() as connection:
-            partitions = run_partitions(connection, run.run_id)
+            self._source_ids = run_source_ids(connection, run.run_id)
+            partitions = list(self._source_ids)
             self._failed_before = failed_partitions(connection, run.run_id)
         self._inputs = {key: _latest(context.instance, key, partitions, graph.get(key)) for key in self._asset.parent_keys}
         self._planned = _planned(context)
 
     def record(self, outcome: StageOutcome) -> None:
         """Report what the stage made and what it refused. In the last step of a run with failures, fail the run: only then does the UI show them."""
-        self._materialized(outcome)
+        self._materialized(outcome, elapsed_s=time.monotonic() - self._began)
+        self._log_progress(outcome)
         with self._run.pool.connection() as connection:
             sentences = failures_of_run(connection, self._run.run_id) if outcome.failures else {}
         for partition, error in outcome.failures.items():
@@ -66,17 +76,41 @@ class Recorder:
         self._pass_checks(outcome)
         self._end()
 
-    def _materialized(self, outcome: StageOutcome) -> None:
+    def _materialized(self, outcome: StageOutcome, *, elapsed_s: float) -> None:
+        """One event per document. The columns' lineage, which is the same for all, goes with the last: Dagster shows that of the latest event."""
+        lineage = {name: value for name, value in self._asset.metadata.items() if name == COLUMN_LINEAGE}
+        batch = {"batch_seconds": round(elapsed_s, 3), "batch_documents": len(outcome.versions)}
         step = self._context.op_execution_context._step_execution_context
         batch_id = generate_event_batch_id()
         for position, (partition, version) in enumerate(outcome.versions.items(), start=1):
             tags = _tags(self._asset, version.data_version, self._inputs, partition)
             materialization = dg.AssetMaterialization(
-                self._context.asset_key, partition=partition, metadata=_metadata(version.metadata), tags=tags
+                self._context.asset_key,
+                partition=partition,
+                metadata=_metadata(version.metadata)
+                | batch
+                | self._links(partition)
+                | (lineage if position == len(outcome.versions) else {}),
+                tags=tags,
             )
             DagsterEvent.asset_materialization(
                 step, materialization, DagsterEventBatchMetadata(batch_id, position == len(outcome.versions))
             )
+
+    def _links(self, partition: str) -> dict[str, Any]:
+        settings, asset = self._installation.base, self._context.asset_key.to_user_string()
+        links = {"history": dg.MetadataValue.url(partition_url(settings, partition, asset=asset))}
+        if source_id := self._source_ids.get(partition):
+            links["page"] = dg.MetadataValue.url(document_page_url(settings, source_id))
+        return links
+
+    def _log_progress(self, outcome: StageOutcome) -> None:
+        """Only the run's first partition shows as under way in the UI; what the run is doing for the others stands in its log."""
+        done, n_failed = len(outcome.versions), len(outcome.failures)
+        self._context.log.info(
+            "%s: %s of %s documents done, %s failed, in %.1f s",
+            self._context.asset_key.to_user_string(), done, len(self._source_ids), n_failed, time.monotonic() - self._began,
+        )  # fmt: skip
 
     def _check_failed(self, partition: str, error: DocumentError, sentence: str | None) -> None:
         facts = {"code": error.code, "source_path": error.source_path, "message": error.message}
@@ -86,9 +120,7 @@ class Recorder:
 
     def _pass_checks(self, outcome: StageOutcome) -> None:
         """Checks are logged one by one, so only where a person would miss them: the planned partition, and those that failed last time."""
-        check = dg.AssetCheckKey(self._context.asset_key, self._check)
-        known = self._context.instance.event_log_storage.get_asset_check_partition_info([check])
-        failed_last = {info.partition_key for info in known if info.partition_key and info.latest_execution_status.name == "FAILED"}
+        failed_last = failed_check_partitions(self._context.instance, self._context.asset_key, self._check)
         for partition in sorted((failed_last | self._planned) & outcome.versions.keys()):
             self._evaluate(partition, passed=True)
 
@@ -114,6 +146,8 @@ class Recorder:
         with self._run.pool.connection() as connection:
             finish_unpublished(connection, self._run.run_id, now=now())
             failed = failed_partitions(connection, self._run.run_id)
+        layers: list[Layer] = [layer for layer in LAYERS if layer in selected]
+        report_expectations(self._context, self._run, self._installation, layers, planned=self._planned)
         if failed:
             raise dg.Failure(
                 f"{len(failed)} documents failed; everything else of the batch is done. Their checks say why.",

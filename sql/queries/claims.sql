@@ -166,7 +166,7 @@ SELECT batch_id, run_id, min(started_at) AS bound_at
 
 -- name: run_partitions
 -- Everything that the run ever held, with the state of its attempt; by partition key.
-SELECT s.partition_key, a.state
+SELECT s.partition_key, s.source_id::text, a.state
   FROM attempts AS a JOIN sources AS s USING (source_id)
  WHERE a.run_id = %(run_id)s
  ORDER BY s.partition_key;

@@ -256,14 +256,14 @@ def finish_unpublished(connection: Connection, run_id: str, *, now: datetime) ->
     connection.execute(load_queries("claims")["release_attempts"], parameters)
 
 
-def run_partitions(connection: Connection, run_id: str) -> list[str]:
-    """The partition keys of everything that the run ever held, sorted."""
-    return [key for key, _ in connection.execute(load_queries("claims")["run_partitions"], {"run_id": run_id})]
+def run_source_ids(connection: Connection, run_id: str) -> dict[str, str]:
+    """Partition key -> source_id of everything that the run ever held, by partition key."""
+    return {key: source_id for key, source_id, _ in connection.execute(load_queries("claims")["run_partitions"], {"run_id": run_id})}
 
 
 def failed_partitions(connection: Connection, run_id: str) -> list[str]:
     """The partition keys of what failed in this run so far, sorted."""
-    return [key for key, state in connection.execute(load_queries("claims")["run_partitions"], {"run_id": run_id}) if state == "failed"]
+    return [key for key, _, state in connection.execute(load_queries("claims")["run_partitions"], {"run_id": run_id}) if state == "failed"]
 
 
 def close_run(connection: Connection, run_id: str, ending: Ending, settings: Settings, *, now: datetime) -> int:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 import polars as pl
 
@@ -19,6 +20,7 @@ from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.parsing.document import ParsedDocument
 from stemma.stages.run import (
+    Fact,
     Run,
     StageOutcome,
     Version,
@@ -34,6 +36,8 @@ from stemma.stages.run import (
 from stemma.stages.sentence_vectors import CachedEmbed
 from stemma.store.lake import MissingObject
 from stemma.store.stage_results import StageResult, read_results, result_key, store_results
+
+PREVIEW_CHUNKS, PREVIEW_CHARS = 5, 200
 
 CHUNK_FRAME = pl.Schema({"key": pl.String, **CHUNK_SCHEMA})
 
@@ -63,7 +67,6 @@ def chunk_documents(run: Run, sources: pl.DataFrame, *, embedder_of: Callable[[E
         i: chunked.refusals[key](paths[i], chunked.details[key]) for i, key in keys.items() if key in chunked.refusals
     }
     frames = chunked.frames
-    counts = {key: frame.height for key, frame in frames.items()}
     first_of = {key: i for i, key in reversed(keys.items())}  # sentences that several documents share are counted for the first
     stored = keyed(frames, CHUNK_FRAME)
     with run.pool.connection() as connection:
@@ -81,12 +84,26 @@ def chunk_documents(run: Run, sources: pl.DataFrame, *, embedder_of: Callable[[E
     partitions = partition_of(sources)
     return StageOutcome(
         {
-            partitions[source_id]: Version(output, {"reused": key in found} | ({"chunks": counts[key], "tokens": int(frames[key]["n_tokens"].sum())} if key in counts else {}))
+            partitions[source_id]: Version(output, {"reused": key in found, "strategy": run.settings.chunking_strategy} | (_describe(frames[key]) if key in frames else {}))
             for source_id, (_, output, key) in rows.items()
             if source_id in held
         },
         {partitions[source_id]: error for source_id, error in failures.items()},
     )  # fmt: skip
+
+
+def _describe(chunks: pl.DataFrame) -> dict[str, Fact]:
+    """What a person may want to know of the chunks (CHUNK_SCHEMA) of a document."""
+    if chunks.is_empty():
+        return {"chunks": 0, "tokens": 0}
+    tokens = chunks["n_tokens"]
+    beginnings = [" ".join(content[:PREVIEW_CHARS].split()) for content in chunks["content"].head(PREVIEW_CHUNKS)]
+    return {
+        "chunks": chunks.height,
+        "tokens": int(tokens.sum()),
+        "longest_chunk_tokens": int(cast("int", tokens.max())),
+        "preview": "\n".join(f"{number}: {beginning}" for number, beginning in enumerate(beginnings)),
+    }
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,23 @@ import polars as pl
 from stemma.chunking.frame import CHUNK_SCHEMA, CONTEXT_SCHEMA
 from stemma.context.contextualize import contextualize
 from stemma.failpoints import reach
-from stemma.stages.run import Run, StageOutcome, Version, found_before, handed_over, keyed, now, partition_of, record, redo_without_input
+from stemma.stages.run import (
+    Fact,
+    Run,
+    StageOutcome,
+    Version,
+    found_before,
+    handed_over,
+    keyed,
+    now,
+    partition_of,
+    record,
+    redo_without_input,
+)
 from stemma.store.lake import MissingObject
 from stemma.store.stage_results import StageResult, read_results, result_key, store_results
+
+PREVIEW_CHARS = 1_000
 
 CONTEXT_FRAME = pl.Schema({"key": pl.String, **CONTEXT_SCHEMA})
 
@@ -46,9 +60,19 @@ def contextualize_chunks(run: Run, sources: pl.DataFrame) -> StageOutcome:
     reach("contexts.recorded")
     partitions = partition_of(sources)
     return StageOutcome(
-        {partitions[i]: Version(output, {"reused": key in found, "method": run.settings.contextualizer}) for i, (_, output, key) in rows.items() if i in held},
+        {partitions[i]: Version(output, {"reused": key in found, "method": run.settings.contextualizer} | (_describe(frames[key]) if key in frames else {})) for i, (_, output, key) in rows.items() if i in held},
         {},
     )  # fmt: skip
+
+
+def _describe(contexts: pl.DataFrame) -> dict[str, Fact]:
+    """What a person may want to know of the contexts (CONTEXT_SCHEMA) of a document."""
+    if contexts.is_empty():
+        return {"contexts": 0}
+    return {
+        "contexts": contexts.height - contexts["context"].null_count(),
+        "preview": contexts["contextualized_content"][0][:PREVIEW_CHARS],
+    }
 
 
 def _titles(run: Run, documents: list[StageResult]) -> dict[str, str | None]:

@@ -76,7 +76,7 @@ def embed_chunks(
     partitions = partition_of(sources)
     return StageOutcome(
         {
-            partitions[i]: Version(output, {"chunks": situated.frames[i].height, "embedded": embedded[i], "cached": situated.frames[i].height - embedded[i], "model": wanted.model})
+            partitions[i]: Version(output, {"chunks": situated.frames[i].height, "embedded": embedded[i], "cached": situated.frames[i].height - embedded[i], "tokens": int(situated.frames[i]["n_tokens"].sum()), "model": wanted.model})
             for i, (_, output, _) in rows.items()
             if i in held
         },

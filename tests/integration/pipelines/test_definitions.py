@@ -2,7 +2,14 @@
 
 import dagster as dg
 
+from assets.partitions import OWNERS
 from pipelines.definitions import defs
+from stemma.chunking.frame import CHUNK_SCHEMA, CONTEXT_SCHEMA
+
+
+def plain(text) -> bool:
+    """A sentence for a person: not a name repeated."""
+    return bool(text) and len(text.split()) >= 4
 
 
 def test_the_asset_graph_is_the_one_of_the_design():
@@ -24,7 +31,10 @@ def test_the_asset_graph_is_the_one_of_the_design():
     }
 
 
-def test_every_layer_has_its_check_per_partition():
+LAYERS = ("documents", "chunks", "contextualized_chunks", "embeddings", "bm25_index", "corpus")
+
+
+def test_every_layer_has_its_checks():
     checks = {key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {
         "documents:parsed",
@@ -33,6 +43,11 @@ def test_every_layer_has_its_check_per_partition():
         "embeddings:embedded",
         "bm25_index:indexed",
         "corpus:published",
+        *(f"{layer}:expectations" for layer in LAYERS),
+        *(f"{layer}:whole_layer" for layer in LAYERS),
+        "documents:drift",
+        "chunks:drift",
+        "corpus:no_orphans",
     }
 
 
@@ -46,16 +61,67 @@ def test_every_job_sensor_and_schedule_is_known_and_described():
         "prune",
         "reembed",
         "record_made_outside_runs",
+        "audit",
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {"reconcile", "run_failed", "run_cancelled", "indexes"}
-    assert {schedule.name for schedule in repository.schedule_defs} == {"nightly_full_check", "nightly_prune"}
-    assert all(thing.description for thing in (*jobs, *repository.sensor_defs, *repository.schedule_defs))
+    assert {schedule.name for schedule in repository.schedule_defs} == {"nightly_full_check", "nightly_prune", "weekly_audit"}
+    for thing in (*jobs, *repository.sensor_defs, *repository.schedule_defs):
+        assert plain(thing.description), thing.name
+        # Dagster takes no owners for sensors of a run's status.
+        assert isinstance(thing, dg.RunStatusSensorDefinition) or thing.owners == OWNERS, thing.name
 
 
 def test_schedules_are_off_until_someone_turns_them_on_and_run_in_the_time_zone_of_the_setting():
     schedules = defs.get_repository_def().schedule_defs
     assert {schedule.default_status for schedule in schedules} == {dg.DefaultScheduleStatus.STOPPED}
     assert {schedule.execution_timezone for schedule in schedules} == {"UTC"}
+
+
+def test_the_checks_of_a_document_are_per_partition_and_those_of_the_audit_are_not():
+    graph = defs.resolve_asset_graph()
+    whole = {key.to_user_string() for key in graph.asset_check_keys if graph.get_check_spec(key).partitions_def is None}
+    assert whole == {*(f"{layer}:whole_layer" for layer in LAYERS), "documents:drift", "chunks:drift", "corpus:no_orphans"}
+
+
+def test_a_batch_makes_every_layer_with_its_checks_and_audits_nothing():
+    layer = defs.resolve_job_def("ingest_batch").asset_layer
+    assert {key.to_user_string() for key in layer.executable_asset_keys} == set(LAYERS)
+    assert "audit_corpus" not in {node.name for node in defs.resolve_job_def("ingest_batch").nodes}
+
+
+def test_every_asset_says_what_it_is_and_whose():
+    for node in defs.resolve_asset_graph().asset_nodes:
+        assert plain(node.description), node.key
+        assert node.group_name == "corpus", node.key
+        if node.is_materializable:
+            assert node.owners and node.kinds and node.tags.get("layer") == node.key.to_user_string(), node.key
+
+
+def test_every_layer_shows_its_columns_and_what_they_are_made_from():
+    graph = defs.resolve_asset_graph()
+    columns = {}
+    for layer in LAYERS:
+        schema = graph.get(dg.AssetKey(layer)).metadata["dagster/column_schema"]
+        columns[layer] = {column.name for column in schema.columns}
+        assert all(plain(column.description) or len(column.description) > 8 for column in schema.columns), layer
+    for layer in LAYERS[1:]:
+        lineage = graph.get(dg.AssetKey(layer)).metadata["dagster/column_lineage"]
+        assert set(lineage.deps_by_column) <= columns[layer]
+        for deps in lineage.deps_by_column.values():
+            for dep in deps:
+                assert dep.column_name in columns[dep.asset_key.to_user_string()], (layer, dep)
+
+
+def test_the_columns_of_chunks_are_those_of_their_frames():
+    graph = defs.resolve_asset_graph()
+    for layer, schema in (("chunks", CHUNK_SCHEMA), ("contextualized_chunks", CONTEXT_SCHEMA)):
+        assert {column.name for column in graph.get(dg.AssetKey(layer)).metadata["dagster/column_schema"].columns} == set(schema)
+
+
+def test_every_check_is_described():
+    graph = defs.resolve_asset_graph()
+    for key in graph.asset_check_keys:
+        assert plain(graph.get_check_spec(key).description), key
 
 
 def test_no_check_blocks_the_batch():
