@@ -13,10 +13,10 @@ from assets.settings import stage_settings
 from assets.source_files import source_files
 from pipelines.audit import audit
 from pipelines.jobs import ingest_batch, ingest_documents
-from pipelines.maintenance import check_every_file
+from pipelines.maintenance import check_every_file, prune_event_log
 from pipelines.prune import prune
 from pipelines.reembed import indexes, record_made_outside_runs, reembed
-from pipelines.schedules import nightly_full_check, nightly_prune, weekly_audit
+from pipelines.schedules import nightly_event_log_retention, nightly_full_check, nightly_prune, weekly_audit
 from pipelines.sensors import reconcile, run_cancelled, run_failed
 from resources.batch import DocumentBatch
 from resources.corpus import CorpusResource
@@ -24,8 +24,8 @@ from resources.corpus import CorpusResource
 defs = dg.Definitions(
     assets=[source_files, *stage_settings, documents, chunks, contextualized_chunks, embeddings, bm25_index, corpus],
     asset_checks=[audit_corpus],
-    jobs=[ingest_batch, ingest_documents, audit, check_every_file, prune, reembed, record_made_outside_runs],
-    schedules=[nightly_full_check, nightly_prune, weekly_audit],
+    jobs=[ingest_batch, ingest_documents, audit, check_every_file, prune, prune_event_log, reembed, record_made_outside_runs],
+    schedules=[nightly_full_check, nightly_prune, weekly_audit, nightly_event_log_retention],
     sensors=[reconcile, run_failed, run_cancelled, indexes],
     resources={"batch": DocumentBatch.configure_at_launch(), "corpus": CorpusResource()},
     executor=dg.in_process_executor,

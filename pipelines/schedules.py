@@ -4,7 +4,7 @@ import dagster as dg
 
 from assets.partitions import OWNERS
 from pipelines.audit import audit
-from pipelines.maintenance import check_every_file
+from pipelines.maintenance import check_every_file, prune_event_log
 from pipelines.prune import prune
 from stemma.settings import load_settings
 
@@ -38,4 +38,14 @@ weekly_audit = dg.ScheduleDefinition(
     default_status=dg.DefaultScheduleStatus.STOPPED,
     owners=OWNERS,
     description="On Sundays at 3:00 everything that is published is held against what is expected of it; the checks of the assets show what is not so.",
+)
+
+nightly_event_log_retention = dg.ScheduleDefinition(
+    name="nightly_event_log_retention",
+    job=prune_event_log,
+    cron_schedule="30 3 * * *",
+    execution_timezone=TIMEZONE,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    owners=OWNERS,
+    description="At 3:30 runs that ended more than EVENT_LOG_RETENTION_DAYS ago leave Dagster's database, with their events and logs.",
 )

@@ -199,6 +199,9 @@ class Settings(BaseSettings):
     max_attempts: int = _setting(3, "operation", "Attempts of a retryable failure before it waits for a change.", ge=1)
     retry_backoff_s: float = _setting(30.0, "operation", "Wait before the second attempt; doubled for each further one.", ge=0)
     retire_after_s: float = _setting(60.0, "operation", "Time after which keyword entries of superseded versions are removed.", ge=0)
+    event_log_retention_days: int = _setting(
+        30, "operation", "Days after which the job `prune_event_log` removes runs that ended, with their events and logs.", ge=1, le=36_500
+    )
     run_dead_s: float = _setting(60.0, "operation", "A bound run without its lock for this long counts as dead.", gt=0)
     launch_timeout_s: float = _setting(120.0, "operation", "A requested batch without a run for this long is requested again.", gt=0)
     prune_grace_s: float = _setting(

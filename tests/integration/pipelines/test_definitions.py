@@ -59,12 +59,15 @@ def test_every_job_sensor_and_schedule_is_known_and_described():
         "ingest_documents",
         "check_every_file",
         "prune",
+        "prune_event_log",
         "reembed",
         "record_made_outside_runs",
         "audit",
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {"reconcile", "run_failed", "run_cancelled", "indexes"}
-    assert {schedule.name for schedule in repository.schedule_defs} == {"nightly_full_check", "nightly_prune", "weekly_audit"}
+    assert {schedule.name for schedule in repository.schedule_defs} == {
+        "nightly_full_check", "nightly_prune", "weekly_audit", "nightly_event_log_retention"
+    }  # fmt: skip
     for thing in (*jobs, *repository.sensor_defs, *repository.schedule_defs):
         assert plain(thing.description), thing.name
         # Dagster takes no owners for sensors of a run's status.
