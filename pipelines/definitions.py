@@ -12,6 +12,7 @@ from assets.embeddings import embeddings
 from assets.settings import stage_settings
 from assets.source_files import source_files
 from pipelines.audit import audit
+from pipelines.garbage import garbage
 from pipelines.jobs import ingest_batch, ingest_documents
 from pipelines.maintenance import check_every_file, prune_event_log
 from pipelines.prune import prune
@@ -26,7 +27,7 @@ defs = dg.Definitions(
     asset_checks=[audit_corpus],
     jobs=[ingest_batch, ingest_documents, audit, check_every_file, prune, prune_event_log, reembed, record_made_outside_runs],
     schedules=[nightly_full_check, nightly_prune, weekly_audit, nightly_event_log_retention],
-    sensors=[reconcile, run_failed, run_cancelled, indexes],
+    sensors=[reconcile, run_failed, run_cancelled, indexes, garbage],
     resources={"batch": DocumentBatch.configure_at_launch(), "corpus": CorpusResource()},
     executor=dg.in_process_executor,
 )

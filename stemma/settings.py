@@ -219,6 +219,19 @@ class Settings(BaseSettings):
         3_600.0, "operation", "Time for which the partition of a pruned document stays in Dagster.", ge=0
     )
 
+    lake_max_bytes: int = _setting(
+        50_000_000_000,
+        "operation",
+        "Bytes of stage results kept in the lake; above it, the least recently used that nothing stands on go.",
+        ge=0,
+    )
+    embedding_cache_max_bytes: int = _setting(
+        20_000_000_000,
+        "operation",
+        "Bytes of cached vectors, by estimate; above it, the least recently used of no published chunk go.",
+        ge=0,
+    )
+
     RESERVED_PREFIX: ClassVar[str] = "_"
 
     @field_validator("home", mode="before")

@@ -121,6 +121,11 @@ class Corpus:
         """The first value of a query."""
         return self.rows(query, parameters)[0][0]
 
+    def rows_affected(self, statement: str, parameters: Sequence[object] = ()) -> int:
+        """Run a statement that changes rows; returns how many."""
+        with self.installation.pool.connection() as connection:
+            return connection.execute(statement, parameters or None).rowcount
+
     def keyword_hits(self, query: str) -> list[tuple[str, int]]:
         """(chunk_id, publication_id) of what the active keyword index finds."""
         with self.installation.pool.connection() as connection:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from stemma.cli import db, settings
+from stemma.cli.audit import audit, gc
 from stemma.cli.cancel import cancel, retry
 from stemma.cli.chunk import chunk
 from stemma.cli.delete import delete
@@ -70,6 +71,8 @@ for function in (
     reembed,
     parse,
     chunk,
+    audit,
+    gc,
     doctor,
 ):
     app.command()(function)

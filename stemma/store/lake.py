@@ -2,7 +2,9 @@
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import polars as pl
@@ -22,6 +24,16 @@ class MissingObject(Unavailable):
     """An object that a stage result names is not in the lake."""
 
     code, remedy = "lake_object_missing", "Nothing to do: the stage is computed again from the file's bytes."
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object that lies in the lake."""
+
+    name: str
+    size: int
+    """Bytes."""
+    modified_at: datetime
 
 
 class Lake:
@@ -49,10 +61,7 @@ class Lake:
 
     def remove_picture(self, sha256: str) -> None:
         """Remove a picture that no document shows any more; one that is gone already is no error. Raises LakeUnavailable."""
-        try:
-            (self._root / _picture(sha256)).unlink(missing_ok=True)
-        except OSError as error:
-            raise LakeUnavailable(f"cannot remove {_picture(sha256)}: {error.strerror or error}") from error
+        self.remove(_picture(sha256))
 
     def _write(self, name: str, data: bytes | memoryview) -> None:
         target = self._root / name
@@ -95,6 +104,27 @@ class Lake:
     def holds(self, name: str) -> bool:
         """Whether the object exists."""
         return (self._root / name).exists()
+
+    def objects(self) -> Iterator[StoredObject]:
+        """Every object of a stage, with what an interrupted write left behind; no pictures; in no order. Raises LakeUnavailable."""
+        try:
+            for path in self._root.glob("*/*"):
+                if not path.name.endswith((".parquet", ".parquet.partial")):
+                    continue
+                try:
+                    status = path.stat()
+                except FileNotFoundError:  # removed since it was listed
+                    continue
+                yield StoredObject(f"{path.parent.name}/{path.name}", status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+        except OSError as error:
+            raise LakeUnavailable(f"cannot list the lake: {error.strerror or error}") from error
+
+    def remove(self, name: str) -> None:
+        """Remove the object; one that is gone is no error. Raises LakeUnavailable."""
+        try:
+            (self._root / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise LakeUnavailable(f"cannot remove {name}: {error.strerror or error}") from error
 
 
 def _picture(sha256: str) -> str:

@@ -64,7 +64,7 @@ def test_every_job_sensor_and_schedule_is_known_and_described():
         "record_made_outside_runs",
         "audit",
     }
-    assert {sensor.name for sensor in repository.sensor_defs} == {"reconcile", "run_failed", "run_cancelled", "indexes"}
+    assert {sensor.name for sensor in repository.sensor_defs} == {"reconcile", "run_failed", "run_cancelled", "indexes", "garbage"}
     assert {schedule.name for schedule in repository.schedule_defs} == {
         "nightly_full_check", "nightly_prune", "weekly_audit", "nightly_event_log_retention"
     }  # fmt: skip

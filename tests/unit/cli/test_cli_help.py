@@ -46,6 +46,8 @@ def test_the_commands_are_those_of_the_reference():
         "reembed",
         "parse",
         "chunk",
+        "audit",
+        "gc",
         "doctor",
         "settings",
         "db",
