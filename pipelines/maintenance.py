@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 from pydantic import Field
 
-from assets.partitions import OWNERS
+from assets.partitions import DOCUMENTS, OWNERS
 from resources.corpus import CorpusResource
 from resources.event_log import prune_event_log as prune
 from stemma.library.looks import request_full_check
@@ -36,7 +36,7 @@ class EventLogRetention(dg.Config):
 def remove_old_runs(context: dg.OpExecutionContext, config: EventLogRetention, corpus: CorpusResource) -> None:
     """Remove runs that ended long ago with their events and logs; what the present state of a partition is read from stays."""
     days = config.days or corpus.installation.settings().event_log_retention_days
-    pruned = prune(context.instance, before=datetime.now(UTC) - timedelta(days=days))
+    pruned = prune(context.instance, partitions=DOCUMENTS, before=datetime.now(UTC) - timedelta(days=days))
     context.log.info(
         "%s runs and %s events older than %s days removed; %s old runs stay without their logs, since present partitions come from them",
         pruned.runs, pruned.events, days, pruned.kept_runs,

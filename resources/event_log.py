@@ -12,7 +12,6 @@ import dagster as dg
 from dagster._core.storage.dagster_run import FINISHED_STATUSES
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
-from assets.partitions import DOCUMENTS
 from sql import load_queries
 
 RUNS_AT_ONCE = 1_000
@@ -31,15 +30,19 @@ class Pruned:
     """Old runs that stay in the list, since the present state of some partition comes from them; their logs are gone."""
 
 
-def prune_event_log(instance: dg.DagsterInstance, *, before: datetime) -> Pruned:
-    """Remove runs that ended before then, with their events, check results and captured logs. May be repeated, and ended at any time."""
+def prune_event_log(instance: dg.DagsterInstance, *, partitions: str, before: datetime) -> Pruned:
+    """Remove runs that ended before then, with their events, check results and captured logs. May be repeated, and ended at any time.
+
+    Args:
+        partitions: the name of the dynamic set; what is old and of a partition that is not in it goes too, the last word on it as well.
+    """
     # All of them at once: Dagster pages by the last run seen, and finds nothing more once that one is removed.
     old = instance.get_run_ids(dg.RunsFilter(statuses=list(FINISHED_STATUSES), updated_before=before))
-    n_events = _prune_events(instance, [NO_RUN], before=before)
+    n_events = _prune_events(instance, [NO_RUN], partitions=partitions, before=before)
     n_kept = 0
     for start in range(0, len(old), RUNS_AT_ONCE):
         run_ids = old[start : start + RUNS_AT_ONCE]
-        n_events += _prune_events(instance, run_ids, before=before)
+        n_events += _prune_events(instance, run_ids, partitions=partitions, before=before)
         needed = _runs_still_needed(instance, run_ids)
         for run_id in run_ids:
             instance.compute_log_manager.delete_logs(prefix=[run_id])
@@ -49,9 +52,9 @@ def prune_event_log(instance: dg.DagsterInstance, *, before: datetime) -> Pruned
     return Pruned(len(old) - n_kept, n_events, n_kept)
 
 
-def _prune_events(instance: dg.DagsterInstance, run_ids: list[str], *, before: datetime) -> int:
+def _prune_events(instance: dg.DagsterInstance, run_ids: list[str], *, partitions: str, before: datetime) -> int:
     queries = load_queries("event_log")
-    parameters = {"run_ids": run_ids, "before": before.astimezone(UTC).replace(tzinfo=None), "partitions": DOCUMENTS}
+    parameters = {"run_ids": run_ids, "before": before.astimezone(UTC).replace(tzinfo=None), "partitions": partitions}
     with _storage(instance).index_connection() as connection:
         connection.exec_driver_sql(queries["prune_checks"], parameters)
         return connection.exec_driver_sql(queries["prune_events"], parameters).scalar_one()

@@ -28,7 +28,7 @@ def value(pipeline, query: str):
 
 
 def prune(pipeline, *, days: float = -1) -> event_log.Pruned:
-    return prune_event_log(pipeline.instance, before=datetime.now(UTC) - timedelta(days=days))
+    return prune_event_log(pipeline.instance, partitions=DOCUMENTS, before=datetime.now(UTC) - timedelta(days=days))
 
 
 def staleness(pipeline, *partitions: str) -> set[str]:
