@@ -13,6 +13,11 @@ QUESTION = "Which temperature is the camera cooled to before dark frames are tak
 BROKEN = "observatory/archive/logbook-1998-damaged.docx"
 
 
+def partition_page(product, asset: str, source_path: str) -> str:
+    """The page of one document among an asset's partitions."""
+    return f"{product.dagster}/assets/{asset}?view=partitions&partition={quote(source_path, safe='')}"
+
+
 def test_every_file_is_published_or_failed_with_a_code(product):
     listed = json.loads(product.stemma("documents", "--json").stdout)
     files = {path.relative_to(product.library).as_posix() for path in product.library.rglob("*") if path.is_file()}
@@ -53,13 +58,15 @@ def test_dagster_shows_the_graph_a_partition_per_document_and_the_failed_one_red
     for asset in ("source_files", "documents", "chunks", "contextualized_chunks", "embeddings", "bm25_index", "corpus"):
         expect(page.get_by_text(asset, exact=True).first).to_be_visible()
     page.screenshot(path=SCREENSHOTS / "asset-graph.png")
-    page.goto(f"{product.dagster}/assets/documents?view=partitions&partition={quote(BROKEN, safe='')}")
+    page.goto(partition_page(product, "documents", BROKEN))
     expect(page.get_by_text("Failed (1)")).to_be_visible()
     expect(page.get_by_text("failed, and did not materialize this asset")).to_be_visible()
     page.screenshot(path=SCREENSHOTS / "partition-failed.png")
-    page.goto(f"{product.dagster}/assets/documents?view=checks")
+    page.goto(f"{product.dagster}/assets/documents?view=checks&checkDetail=parsed")
+    page.get_by_text("Execution history").click()
     expect(page.get_by_text(BROKEN).first).to_be_visible()
-    expect(page.get_by_text("corrupt", exact=True)).to_be_visible()
+    [failed] = [document for document in json.loads(product.stemma("documents", "--json").stdout) if document["source_path"] == BROKEN]
+    expect(page.get_by_text(failed["error_message"]).first).to_be_visible()
     page.screenshot(path=SCREENSHOTS / "check-failed.png")
 
 
