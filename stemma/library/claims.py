@@ -171,7 +171,7 @@ def claim_partitions(
 def batches_to_request(connection: Connection, *, requested_before: datetime, now: datetime) -> list[Batch]:
     """Batches without a run that are due to be requested, oldest first; claims whose source is gone are closed first."""
     connection.execute(load_queries("claims")["close_unclaimable"], {"now": now})
-    rows = connection.execute(load_queries("claims")["batches_to_request"], {"requested_before": requested_before}).fetchall()
+    rows = connection.execute(load_queries("claims")["batches_to_request"], {"requested_before": requested_before, "now": now}).fetchall()
     return [Batch(batch_id, tuple(partitions), n_requests) for batch_id, n_requests, partitions in rows]
 
 

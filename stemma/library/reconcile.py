@@ -99,7 +99,8 @@ def close_dead_runs(pool: Pool, settings: Settings, runs: Runs, *, now: datetime
     with pool.connection() as connection:
         bound = connection.execute(load_queries("claims")["bound_batches"]).fetchall()
     for batch_id, run_id, bound_at in bound:
-        if bound_at <= now - timedelta(seconds=settings.run_dead_s) or runs.ending(run_id) is not None:
+        # A binding in the future: the clock was set back since.
+        if abs(now - bound_at) >= timedelta(seconds=settings.run_dead_s) or runs.ending(run_id) is not None:
             n_sources += close_dead_run(pool, settings, runs, batch_id, run_id, now=now)
     return n_sources
 
@@ -134,10 +135,11 @@ def cancel_queued(pool: Pool, runs: Runs, *, now: datetime) -> int:
 def _walk_is_due(connection: Connection, settings: Settings, *, now: datetime) -> bool:
     """A walk is going on, was asked for, or the interval has passed; or work is left from the last look and a batch is free."""
     row = connection.execute(
-        "SELECT max(started_at), bool_or(state = 'walking') FROM scans WHERE library = %s", [library_name(settings.library)]
+        "SELECT started_at, state = 'walking' FROM scans WHERE library = %s ORDER BY scan_id DESC LIMIT 1", [library_name(settings.library)]
     ).fetchone()
     started_at, walking = row if row else (None, None)
-    if started_at is None or walking or started_at <= now - timedelta(seconds=settings.reconcile_interval_s):
+    # A last walk in the future: the clock was set back since.
+    if started_at is None or walking or abs(now - started_at) >= timedelta(seconds=settings.reconcile_interval_s):
         return True
     requested_at = last_request(connection)
     if requested_at and requested_at > started_at:

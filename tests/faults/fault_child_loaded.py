@@ -29,9 +29,14 @@ class LivingProcesses:
     def unfinished_batches(self, batch_ids):
         return set()
 
-    def has_ended(self, run_id: str) -> bool:
+    def cancelled_batches(self, batch_ids):
+        return set()
+
+    def ending(self, run_id: str):
+        """A child that is gone was killed by the test: that says nothing of its documents."""
         pid = int(run_id.partition("-")[0])
-        return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        gone = not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        return "unavailable" if gone else None
 
     def report_failed(self, run_id: str, message: str) -> None:
         pass

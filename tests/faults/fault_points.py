@@ -9,7 +9,7 @@ from threading import Thread
 
 from stemma.failpoints import FailPoint
 
-LIMIT_S = 30
+LIMIT_S = 120
 
 
 @dataclass(frozen=True)
