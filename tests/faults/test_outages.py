@@ -12,6 +12,7 @@ import pytest
 from fault_state import read_state
 from ingested_corpus import Corpus
 
+from stemma.cli.postgres import stop_server
 from stemma.lexical.errors import LexicalIndexUnavailable
 from stemma.library.reconcile import reconcile
 from stemma.library.spool import SpoolUnavailable
@@ -127,9 +128,10 @@ def restarting(tmp_path: Path) -> Iterator[Corpus]:
     installation = Installation(settings)
     yield Corpus(settings, installation)
     installation.close()
-    embedded.stop_embedded(home, mode="immediate")
+    stop_server(home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held_at", ["embeddings.before_store", "keywords.committed", "publish.before_commit"])
 def test_a_postgres_that_restarts_in_the_middle_of_a_run_costs_the_run_alone(restarting, failing, held_at):
     corpus, home = restarting, restarting.settings.home
