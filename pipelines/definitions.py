@@ -9,6 +9,7 @@ from assets.contextualized_chunks import contextualized_chunks
 from assets.corpus import corpus
 from assets.documents import documents
 from assets.embeddings import embeddings
+from assets.freshness import freshness_checks
 from assets.settings import stage_settings
 from assets.source_files import source_files
 from pipelines.audit import audit
@@ -24,7 +25,7 @@ from resources.corpus import CorpusResource
 
 defs = dg.Definitions(
     assets=[source_files, *stage_settings, documents, chunks, contextualized_chunks, embeddings, bm25_index, corpus],
-    asset_checks=[audit_corpus],
+    asset_checks=[audit_corpus, *freshness_checks],
     jobs=[ingest_batch, ingest_documents, audit, check_every_file, prune, prune_event_log, reembed, record_made_outside_runs],
     schedules=[nightly_full_check, nightly_prune, weekly_audit, nightly_event_log_retention],
     sensors=[reconcile, run_failed, run_cancelled, indexes, garbage],

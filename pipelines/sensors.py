@@ -10,8 +10,10 @@ from assets.partitions import DOCUMENTS, OWNERS
 from pipelines.jobs import ingest_batch
 from pipelines.runs import BATCH_TAG, DagsterRuns
 from resources.corpus import CorpusResource
+from resources.freshness import report_layers
 from resources.observations import observe_settings
 from stemma.library.claims import Batch, held_batches
+from stemma.library.layers import layers_of
 from stemma.library.looks import is_outdated
 from stemma.library.reconcile import cancel_queued, close_dead_run, forget_retired
 from stemma.library.reconcile import reconcile as look
@@ -43,6 +45,9 @@ def reconcile(context: dg.SensorEvaluationContext, corpus: CorpusResource) -> dg
     observe_settings(context.instance, wanted)
     found = look(here.pool, settings, wanted, DagsterRuns(context.instance), remove_sparse=here.remove_sparse, now=datetime.now(UTC))
     context.log.info(found.message)
+    if found.stale is not None:
+        with here.pool.connection() as connection:
+            report_layers(context.instance, connection, layers_of(connection, settings, wanted, found.stale), now=datetime.now(UTC))
     _forget_partitions(context, here.pool, found.retired_partitions)
     if not found.batches:
         return dg.SkipReason(found.message)

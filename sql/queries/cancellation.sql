@@ -15,7 +15,7 @@ SELECT source_id, source_path
 -- name: cancel_waiting
 -- What would be claimed next is not, until a retry or a change: `version` is what is not tried.
 UPDATE sources AS s
-   SET status = 'cancelled', stage = NULL, failed_version = w.version, retry_at = NULL, n_failures = 0, wanted_stage = NULL,
+   SET status = 'cancelled', stage = NULL, failed_version = w.version, retry_at = NULL, n_failures = 0, wanted_stage = NULL, wished_version = NULL,
        updated_at = %(now)s
   FROM unnest(%(source_ids)s::uuid[], %(versions)s::text[]) AS w (source_id, version)
  WHERE s.source_id = w.source_id AND s.presence = 'present' AND s.status IN ('pending', 'processing', 'ready')

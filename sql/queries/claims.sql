@@ -22,7 +22,7 @@ UPDATE sources AS s
 RETURNING s.source_id;
 
 -- name: partitions_to_claim
--- The sources of partitions that a person chose, with what an attempt would try (the same as `version` of stale_sources); by path.
+-- The sources of partitions that a person chose, with what an attempt would try (the same as `version` in staleness.sql); by path.
 SELECT source_id::text, 'documents' AS stage, 'asked for in the UI' AS reason,
        concat_ws('|', concat_ws(':', seen_size, seen_mtime_ns, seen_inode),
                  %(parsing)s::text, %(chunking)s::text, %(contextualizing)s::text, %(embedding)s::text, %(bm25)s::text) AS version
@@ -56,19 +56,12 @@ UPDATE sources AS s SET status = 'pending', stage = NULL, updated_at = %(now)s F
 -- their supervisor, their server or by hand say nothing of a document.
 SELECT last.source_id::text,
        greatest(1, (SELECT count(*) FROM attempts AS mate WHERE mate.batch_id = last.batch_id AND mate.state = 'interrupted') / 2)
-  FROM (SELECT DISTINCT ON (source_id) source_id, batch_id, state
-          FROM attempts
-         WHERE source_id = ANY(%(source_ids)s::uuid[]) AND state IN ('succeeded', 'failed', 'interrupted')
-         ORDER BY source_id, attempt_number DESC) AS last
+  FROM attempts AS last
  WHERE last.state = 'interrupted'
+   AND NOT EXISTS (SELECT FROM attempts AS later
+                    WHERE later.source_id = last.source_id AND later.attempt_number > last.attempt_number
+                      AND later.state IN ('succeeded', 'failed', 'interrupted'))
  ORDER BY last.source_id;
-
--- name: waiting_for_a_wish
--- Of these sources, those that a manual policy leaves alone: live under their present path, and nobody asked.
-SELECT s.source_id::text
-  FROM sources AS s JOIN documents AS d USING (source_id)
- WHERE s.source_id = ANY(%(source_ids)s::uuid[]) AND s.wanted_stage IS NULL AND d.source_path = s.source_path
- ORDER BY s.source_id;
 
 -- name: bind_batch
 -- The run's first act: it takes the batch, or finds that another run has.
@@ -97,7 +90,7 @@ UPDATE attempts AS a SET publication_id = begun.publication_id
 -- The sources whose attempt this run still holds, with what its steps need of them; by partition key.
 SELECT s.source_id::text, s.partition_key, s.source_path, s.disk_path, s.kind, s.file_type, s.content_hash, s.excluded_hash,
        s.file_created_at, s.file_modified_at, w.key AS workspace, a.publication_id, coalesce(p.first_original_index, 0) AS first_original_index,
-       coalesce(s.wanted_stage, '') AS wanted_stage,
+       CASE WHEN s.wished_at > a.started_at THEN '' ELSE coalesce(s.wanted_stage, '') END AS wanted_stage,  -- a later wish is the next run's
        (s.deletion_intent IS NULL AND s.presence <> 'missing' AND p.source_path = s.source_path) AS claimable
   FROM attempts AS a
   JOIN sources AS s USING (source_id)
@@ -124,13 +117,14 @@ WITH failed AS (
     UPDATE attempts AS a SET state = 'failed', stage = %(stage)s, error_code = f.code, error_message = f.message, finished_at = %(now)s
       FROM failed AS f
      WHERE a.source_id = f.source_id AND a.run_id = %(run_id)s AND a.finished_at IS NULL
-    RETURNING a.source_id, a.publication_id, a.wanted_version, f.code, f.message, f.retryable
+    RETURNING a.source_id, a.publication_id, a.wanted_version, a.started_at, f.code, f.message, f.retryable
 ), abandoned AS (
     UPDATE publications AS p SET state = 'abandoned', superseded_at = %(now)s
       FROM closed AS c WHERE p.publication_id = c.publication_id AND p.state = 'pending'
 )
 UPDATE sources AS s
-   SET status = 'failed', stage = %(stage)s, error_code = c.code, error_message = c.message, wanted_stage = NULL, updated_at = %(now)s,
+   SET status = 'failed', stage = %(stage)s, error_code = c.code, error_message = c.message, updated_at = %(now)s,
+       wanted_stage = CASE WHEN s.wished_at > c.started_at THEN s.wanted_stage END,
        n_failures = s.n_failures + 1,
        failed_version = CASE %(stage)s
            WHEN 'parsing' THEN array_to_string((string_to_array(c.wanted_version, '|'))[1:2], '|')
@@ -225,7 +219,7 @@ WITH closed AS (
 )
 UPDATE sources AS s
    SET status = 'cancelled', stage = NULL, error_code = NULL, error_message = NULL, failed_version = c.wanted_version, retry_at = NULL,
-       n_failures = 0, wanted_stage = NULL, updated_at = %(now)s
+       n_failures = 0, wanted_stage = NULL, wished_version = NULL, updated_at = %(now)s
   FROM closed AS c WHERE s.source_id = c.source_id
 RETURNING s.source_id, c.run_id;
 

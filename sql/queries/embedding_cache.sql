@@ -24,6 +24,12 @@ INSERT INTO embedding_cache (spec_hash, input_hash, embedding)
 SELECT %(spec_hash)s, input_hash, embedding FROM new_vectors ORDER BY input_hash
     ON CONFLICT DO NOTHING;
 
+-- name: replace_vectors
+-- The same for vectors that were asked for anew.
+INSERT INTO embedding_cache AS c (spec_hash, input_hash, embedding)
+SELECT %(spec_hash)s, input_hash, embedding FROM new_vectors ORDER BY input_hash
+    ON CONFLICT (spec_hash, input_hash) DO UPDATE SET embedding = excluded.embedding, created_at = now(), last_used_at = now();
+
 -- name: read_vectors
 -- The vectors of these hashes, where there are any.
 SELECT input_hash, embedding FROM embedding_cache WHERE spec_hash = %(spec_hash)s AND input_hash = ANY (%(input_hashes)s);

@@ -64,11 +64,15 @@ UPDATE publications
 
 -- name: settle_source
 -- The source shows the outcome; its highest decided publication rises even when nothing had to be written.
-UPDATE sources
-   SET status = 'ready', stage = NULL, error_code = NULL, error_message = NULL, warning_code = %(warning_code)s, wanted_stage = NULL,
+-- A wish that came after the run had begun stays: the run may have passed the stage that it names.
+UPDATE sources AS s
+   SET status = 'ready', stage = NULL, error_code = NULL, error_message = NULL, warning_code = %(warning_code)s,
+       wanted_stage = CASE WHEN s.wished_at > a.started_at THEN s.wanted_stage END,
+       wished_version = CASE WHEN s.wished_at > a.started_at THEN s.wished_version END,
        failed_version = NULL, n_failures = 0, retry_at = NULL, excluded_hash = NULL,
-       last_publication_id = greatest(last_publication_id, %(publication_id)s), updated_at = %(now)s
- WHERE source_id = %(source_id)s;
+       last_publication_id = greatest(s.last_publication_id, %(publication_id)s), updated_at = %(now)s
+  FROM attempts AS a
+ WHERE s.source_id = %(source_id)s AND a.source_id = s.source_id AND a.publication_id = %(publication_id)s;
 
 -- name: close_attempt
 UPDATE attempts SET state = 'succeeded', stage = 'publishing', progress = 1, finished_at = %(now)s

@@ -1,69 +1,131 @@
--- name: stale_sources
--- Every source whose corpus is not what its file and the wanted recipes give, with the first stage that differs and why; by path.
+-- name: stale
+-- Goes on from `selected`, and is the beginning of every query below: each of those whose corpus is not what its file and the wanted recipes give.
+-- For every asset of the chain its column says why it is not what its own input and recipe give (NULL: it is); `stage` and `reason`
+-- are those of the first that differs, `waits_for` what must come before it is claimed (NULL: nothing).
 -- A file modified a moment ago is still settling: its stat could not vouch for what is read now.
--- `version` names what an attempt from here would try: a failure is not repeated until it differs.
-WITH stages AS (
-    SELECT s.source_id, s.partition_key, s.source_path, s.seen_size, s.content_hash, s.wanted_stage, s.status, s.stage AS failed_stage,
-           s.kind, s.presence, s.deletion_intent, s.excluded_hash, s.hashed_at, s.first_seen_scan, s.error_code, s.failed_version, s.retry_at,
-           (s.seen_size, s.seen_mtime_ns, s.seen_inode, s.seen_device)
-               IS DISTINCT FROM (s.hashed_size, s.hashed_mtime_ns, s.hashed_inode, s.hashed_device) AS stat_differs,
-           concat_ws(':', s.seen_size, s.seen_mtime_ns, s.seen_inode) AS stat,
+-- `version` names what an attempt from here would try: a failure is not repeated until it differs, and a wish passes a policy until it differs.
+, complete AS (
+    SELECT max(scan_id) AS scan_id FROM scans WHERE state = 'complete'
+), differing AS (
+    SELECT s.source_id, selected.named, s.partition_key, s.source_path, coalesce(s.seen_size, 0) AS size, s.workspace_id, s.wanted_stage, s.wished_version,
+           s.presence, s.deletion_intent, s.excluded_hash, s.error_code, s.failed_version, s.retry_at, stat_differs,
+           s.kind = 'file' AND s.hashed_at IS NULL AND coalesce(s.first_seen_scan > (SELECT scan_id FROM complete), true) AS walk_goes_on,
            s.kind = 'file' AND s.seen_mtime_ns BETWEEN %(settled_ns)s AND %(now_ns)s AS settling,
-           d.input_version AS documents_input, d.fingerprint AS documents_recipe, d.output_hash AS documents_output,
-           c.input_version AS chunks_input, c.fingerprint AS chunks_recipe, c.output_hash AS chunks_output,
-           x.input_version AS contexts_input, x.fingerprint AS contexts_recipe, x.output_hash AS contexts_output,
-           e.input_version AS embeddings_input, e.fingerprint AS embeddings_recipe,
-           b.input_version AS bm25_input, b.fingerprint AS bm25_recipe,
-           p.input_version AS corpus_input,
-           EXISTS (SELECT FROM publications AS live WHERE live.source_id = s.source_id AND live.state = 'live') AS is_live
-      FROM sources AS s
+           CASE
+               WHEN s.hashed_at IS NULL                                        THEN 'new file'
+               WHEN s.kind = 'file' AND stat_differs                           THEN 'file changed'
+               WHEN s.kind = 'file' AND s.hashed_at < %(hash_before)s          THEN 'periodic full hash'
+               WHEN d.input_version IS DISTINCT FROM s.content_hash            THEN 'file changed'
+               WHEN d.fingerprint <> %(parsing)s                               THEN 'parsing recipe changed'
+               WHEN s.wanted_stage = 'documents'                               THEN 'asked for'
+           END AS documents,
+           CASE
+               WHEN c.input_version IS DISTINCT FROM d.output_hash             THEN 'document changed'
+               WHEN c.fingerprint <> %(chunking)s                              THEN 'chunking recipe changed'
+               WHEN s.wanted_stage = 'chunks'                                  THEN 'asked for'
+           END AS chunks,
+           CASE
+               WHEN x.input_version IS DISTINCT FROM c.output_hash             THEN 'chunks changed'
+               WHEN x.fingerprint <> %(contextualizing)s                       THEN 'contextualizing recipe changed'
+               WHEN s.wanted_stage = 'contextualized_chunks'                   THEN 'asked for'
+           END AS contextualized_chunks,
+           CASE
+               WHEN e.input_version IS DISTINCT FROM x.output_hash             THEN 'contextualized chunks changed'
+               WHEN e.fingerprint <> %(embedding)s                             THEN 'embedding recipe changed'
+               WHEN s.wanted_stage = 'embeddings'                              THEN 'asked for'
+           END AS embeddings,
+           CASE
+               WHEN b.input_version IS DISTINCT FROM x.output_hash             THEN 'contextualized chunks changed'
+               WHEN b.fingerprint <> %(bm25)s                                  THEN 'bm25 recipe changed'
+               WHEN s.wanted_stage = 'bm25_index'                              THEN 'asked for'
+           END AS bm25_index,
+           CASE
+               WHEN p.input_version IS DISTINCT FROM
+                    encode(sha256(convert_to(concat_ws(E'\n', s.source_path, s.content_hash, d.output_hash, x.output_hash), 'UTF8')), 'hex')
+                                                                               THEN 'not published'
+               WHEN NOT EXISTS (SELECT FROM publications AS live WHERE live.source_id = s.source_id AND live.state = 'live')
+                                                                               THEN 'not published'
+               WHEN s.wanted_stage = 'corpus'                                  THEN 'asked for'
+           END AS corpus,
+           CASE s.stage
+               WHEN 'parsing'         THEN concat_ws('|', stat, %(parsing)s::text)
+               WHEN 'chunking'        THEN concat_ws('|', stat, %(parsing)s::text, %(chunking)s::text)
+               WHEN 'contextualizing' THEN concat_ws('|', stat, %(parsing)s::text, %(chunking)s::text, %(contextualizing)s::text)
+               ELSE concat_ws('|', stat, %(parsing)s::text, %(chunking)s::text, %(contextualizing)s::text, %(embedding)s::text, %(bm25)s::text)
+           END AS failed_basis,
+           concat_ws('|', stat, %(parsing)s::text, %(chunking)s::text, %(contextualizing)s::text, %(embedding)s::text, %(bm25)s::text)
+               AS version
+      FROM selected JOIN sources AS s USING (source_id)
+     CROSS JOIN LATERAL (
+           SELECT (s.seen_size, s.seen_mtime_ns, s.seen_inode, s.seen_device)
+                      IS DISTINCT FROM (s.hashed_size, s.hashed_mtime_ns, s.hashed_inode, s.hashed_device) AS stat_differs,
+                  concat_ws(':', s.seen_size, s.seen_mtime_ns, s.seen_inode) AS stat) AS seen
       LEFT JOIN stage_state AS d ON d.source_id = s.source_id AND d.stage = 'documents'
       LEFT JOIN stage_state AS c ON c.source_id = s.source_id AND c.stage = 'chunks'
       LEFT JOIN stage_state AS x ON x.source_id = s.source_id AND x.stage = 'contextualized_chunks'
       LEFT JOIN stage_state AS e ON e.source_id = s.source_id AND e.stage = 'embeddings'
       LEFT JOIN stage_state AS b ON b.source_id = s.source_id AND b.stage = 'bm25_index'
       LEFT JOIN stage_state AS p ON p.source_id = s.source_id AND p.stage = 'corpus'
-), judged AS (
-    SELECT *,
-           CASE
-               WHEN hashed_at IS NULL                                                    THEN 'documents: new file'
-               WHEN kind = 'file' AND stat_differs                                       THEN 'documents: file changed'
-               WHEN kind = 'file' AND hashed_at < %(hash_before)s                        THEN 'documents: periodic full hash'
-               WHEN documents_input IS DISTINCT FROM content_hash                        THEN 'documents: file changed'
-               WHEN documents_recipe <> %(parsing)s                                      THEN 'documents: parsing recipe changed'
-               WHEN chunks_input IS DISTINCT FROM documents_output                       THEN 'chunks: document changed'
-               WHEN chunks_recipe <> %(chunking)s                                        THEN 'chunks: chunking recipe changed'
-               WHEN contexts_input IS DISTINCT FROM chunks_output                        THEN 'contextualized_chunks: chunks changed'
-               WHEN contexts_recipe <> %(contextualizing)s                               THEN 'contextualized_chunks: contextualizing recipe changed'
-               WHEN embeddings_input IS DISTINCT FROM contexts_output                    THEN 'embeddings: contextualized chunks changed'
-               WHEN embeddings_recipe <> %(embedding)s                                   THEN 'embeddings: embedding recipe changed'
-               WHEN bm25_input IS DISTINCT FROM contexts_output                          THEN 'bm25_index: contextualized chunks changed'
-               WHEN bm25_recipe <> %(bm25)s                                              THEN 'bm25_index: bm25 recipe changed'
-               WHEN corpus_input IS DISTINCT FROM
-                    encode(sha256(convert_to(concat_ws(E'\n', source_path, content_hash, documents_output, contexts_output), 'UTF8')), 'hex')
-                                                                                         THEN 'corpus: not published'
-               WHEN NOT is_live                                                          THEN 'corpus: not published'
-               WHEN wanted_stage IS NOT NULL                                             THEN wanted_stage || ': asked for'
-           END AS verdict,
-           CASE failed_stage
-               WHEN 'parsing'         THEN concat_ws('|', stat, %(parsing)s)
-               WHEN 'chunking'        THEN concat_ws('|', stat, %(parsing)s, %(chunking)s)
-               WHEN 'contextualizing' THEN concat_ws('|', stat, %(parsing)s, %(chunking)s, %(contextualizing)s)
-               ELSE concat_ws('|', stat, %(parsing)s, %(chunking)s, %(contextualizing)s, %(embedding)s, %(bm25)s)
-           END AS failed_basis,
-           concat_ws('|', stat, %(parsing)s, %(chunking)s, %(contextualizing)s, %(embedding)s, %(bm25)s) AS version
-      FROM stages
+    OFFSET 0  -- a fence: without it the planner repeats these expressions wherever they are named
+), stale AS (
+    SELECT differing.*, amiss.stage, amiss.reason,
+           CASE WHEN EXISTS (SELECT FROM attempts AS open WHERE open.source_id = differing.source_id AND open.finished_at IS NULL) THEN 'run'
+                WHEN deletion_intent IS NOT NULL                                           THEN 'deletion'
+                WHEN presence <> 'present'                                                 THEN 'file'
+                WHEN error_code = 'path_too_long'                                          THEN 'change'
+                WHEN excluded_hash IS NOT NULL AND NOT stat_differs AND wanted_stage IS NULL THEN 'wish'
+                WHEN walk_goes_on                                                          THEN 'walk'
+                WHEN failed_version IS NULL AND retry_at > %(now)s                         THEN 'retry'
+                WHEN failed_version = failed_basis AND wanted_stage IS NULL AND retry_at IS NULL    THEN 'change'
+                WHEN failed_version = failed_basis AND wanted_stage IS NULL AND retry_at > %(now)s  THEN 'retry'
+                -- What is live stays as a manual stage made it, and what is below that stage waits too, since it would be made from what is
+                -- about to be replaced. Whatever flows for another reason flows whole.
+                WHEN amiss.stage = ANY(%(manual)s::text[]) AND amiss.reason LIKE '%% recipe changed'
+                     AND wanted_stage IS NULL AND wished_version IS DISTINCT FROM version
+                     AND EXISTS (SELECT FROM documents AS live
+                                  WHERE live.source_id = differing.source_id AND live.source_path = differing.source_path) THEN 'backfill'
+           END AS waits_for
+      FROM differing
+     CROSS JOIN LATERAL (
+           SELECT CASE WHEN documents IS NOT NULL             THEN 'documents'
+                       WHEN chunks IS NOT NULL                THEN 'chunks'
+                       WHEN contextualized_chunks IS NOT NULL THEN 'contextualized_chunks'
+                       WHEN embeddings IS NOT NULL            THEN 'embeddings'
+                       WHEN bm25_index IS NOT NULL            THEN 'bm25_index'
+                       ELSE 'corpus' END AS stage,
+                  coalesce(documents, chunks, contextualized_chunks, embeddings, bm25_index, corpus) AS reason) AS amiss
+     WHERE amiss.reason IS NOT NULL
 )
-SELECT source_id::text, partition_key, source_path, coalesce(seen_size, 0) AS size, split_part(verdict, ': ', 1) AS stage,
-       split_part(verdict, ': ', 2) AS reason, version,
-       presence = 'present' AND deletion_intent IS NULL AND error_code IS DISTINCT FROM 'path_too_long'
-           AND (excluded_hash IS NULL OR stat_differs OR wanted_stage IS NOT NULL)
-           AND (kind <> 'file' OR hashed_at IS NOT NULL
-                OR first_seen_scan <= (SELECT max(scan_id) FROM scans WHERE state = 'complete'))
-           AND CASE WHEN failed_version IS NULL THEN coalesce(retry_at <= %(now)s, true)
-                    ELSE wanted_stage IS NOT NULL OR failed_version <> failed_basis OR coalesce(retry_at <= %(now)s, false) END
-           AND NOT EXISTS (SELECT FROM attempts AS open WHERE open.source_id = judged.source_id AND open.finished_at IS NULL) AS claimable,
-       settling
-  FROM judged
- WHERE verdict IS NOT NULL
- ORDER BY source_path;
+
+-- name: stale_counts
+-- How many there are of each kind; most first.
+SELECT documents, chunks, contextualized_chunks, embeddings, bm25_index, corpus, stage, reason, waits_for, settling, count(*) AS sources
+  FROM stale
+ GROUP BY documents, chunks, contextualized_chunks, embeddings, bm25_index, corpus, stage, reason, waits_for, settling
+ ORDER BY sources DESC, stage, reason, waits_for, settling;
+
+-- name: stale_page
+-- Some of them by path, those of `last` at the end, with what `claim_sources` needs.
+SELECT source_id::text, partition_key, source_path, size, stage, reason, version, waits_for IS NULL AS claimable, settling, waits_for
+  FROM stale
+ WHERE (%(stage)s::text IS NULL OR stage = %(stage)s)
+   AND (%(after)s::text IS NULL OR source_path > %(after)s)
+   AND (NOT %(claimable)s OR waits_for IS NULL AND (NOT settling OR source_id = ANY(%(overdue)s::uuid[])))
+   AND (NOT %(settling)s OR settling)
+ ORDER BY source_id = ANY(%(last)s::uuid[]), source_path
+ LIMIT %(limit)s;
+
+-- name: wish_stale
+-- A person asks for what is stale: a wait after a failure ends, and no policy holds it back until something else is wanted.
+UPDATE sources AS s
+   SET wished_version = stale.version, wished_at = %(now)s, failed_version = NULL, retry_at = NULL, n_failures = 0, updated_at = %(now)s
+  FROM stale
+ WHERE s.source_id = stale.source_id AND (%(stage)s::text IS NULL OR stale.stage = %(stage)s)
+   AND stale.deletion_intent IS NULL AND stale.presence = 'present' AND stale.waits_for IS DISTINCT FROM 'wish';
+
+-- name: recipes
+-- By which recipes a stage of the corpus is made, the most used first, and the settings of a run that used each (NULL: no longer known).
+SELECT made.stage, made.fingerprint, r.settings
+  FROM (SELECT stage, fingerprint, count(*) AS sources, max(run_id) AS run_id FROM stage_state WHERE stage <> 'corpus' GROUP BY stage, fingerprint) AS made
+  LEFT JOIN run_settings AS r USING (run_id)
+ ORDER BY made.stage, made.sources DESC, made.fingerprint;

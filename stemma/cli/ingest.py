@@ -134,22 +134,27 @@ def run_ingest(
         LibraryUnavailable: the library cannot be listed, and nothing else is left to do.
         StoreUnavailable: PostgreSQL was away for more than a minute.
     """
-    from stemma.library.walk import LibraryUnavailable
-
     started = time.monotonic()
     since = begin(settings, source_paths, force=force, since=since)
+    state = follow(settings, since, show=show, meanwhile=meanwhile)
+    return summarize(state, seconds=round(time.monotonic() - started, 1))
+
+
+def follow(settings: "Settings", since: datetime, *, show: bool, meanwhile: Callable[[], None] = lambda: None) -> "Progress":
+    """Follow the work since that moment to its end, and return what came of it. Raises what `run_ingest` raises."""
+    from stemma.library.walk import LibraryUnavailable
+
     with _progress_bar(show) as draw:
         while True:
             meanwhile()
             state = _look(settings, since)
             draw(state)
             if state.done:
-                break
+                return state
             if state.library_away and not state.n_open:
                 raise LibraryUnavailable("the library cannot be listed")
             require_still_running(settings)
             time.sleep(POLL_S)
-    return summarize(state, seconds=round(time.monotonic() - started, 1))
 
 
 def begin(settings: "Settings", source_paths: list[str] | None, *, force: bool, since: datetime | None = None) -> datetime:

@@ -7,6 +7,7 @@ import typer
 
 from stemma.cli import db, settings
 from stemma.cli.audit import audit, gc
+from stemma.cli.backfill import backfill
 from stemma.cli.cancel import cancel, retry
 from stemma.cli.chunk import chunk
 from stemma.cli.delete import delete
@@ -18,6 +19,7 @@ from stemma.cli.parse import parse
 from stemma.cli.prune import prune
 from stemma.cli.reembed import reembed
 from stemma.cli.search import search
+from stemma.cli.stale import stale
 from stemma.cli.status import status
 from stemma.cli.trace import trace
 from stemma.cli.up import down, up
@@ -58,7 +60,9 @@ for function in (
     up,
     down,
     status,
+    stale,
     ingest,
+    backfill,
     search,
     documents,
     show,

@@ -60,6 +60,7 @@ def look(settings: "Settings") -> dict[str, Any]:
         "addresses": addresses(settings),
         "problems": {"service": service_problem(settings), "dagster": problem(settings)},
         **_corpus(settings),
+        "stale": _stale(settings),
     }
 
 
@@ -84,6 +85,24 @@ def _corpus(base: "Settings") -> dict[str, Any]:
     }
 
 
+def _stale(settings: "Settings") -> dict[str, Any]:
+    """How far a backfill is: what is stale by the stage it is stale from, and how much of it a run has taken."""
+    import polars as pl
+
+    from stemma.cli.stale import opened
+    from stemma.library.staleness import n_sources
+
+    with opened(settings) as library:
+        counts = library.counts()
+    by_stage = counts.group_by("stage").agg(pl.col("sources").sum()).sort("stage")
+    return {
+        "total": n_sources(counts),
+        "by_stage": dict(by_stage.iter_rows()),
+        "taken": n_sources(counts.filter(pl.col("waits_for") == "run")),
+        "waiting": n_sources(counts.filter(pl.col("waits_for").is_null())),
+    }
+
+
 def _print(found: dict[str, Any]) -> None:
     if not found["running"]:
         note(f"Stemma does not run in {found['home']}. Start it with `stemma up`.")
@@ -105,6 +124,9 @@ def _print(found: dict[str, Any]) -> None:
             print(f"  {'Keywords':<12} {index['backend']}, {state}: {index['n_covered']} of {index['n_documents']} documents")
     for notice in found["notices"]:
         print(f"  {notice}")
+    if (of_stale := found["stale"])["total"]:
+        stages = ", ".join(f"{count} from {stage} on" for stage, count in of_stale["by_stage"].items())
+        print(f"  {'Stale':<12} {of_stale['total']}: {stages}; {of_stale['taken']} taken by runs, {of_stale['waiting']} to be taken")
     for part, reason in found["problems"].items():
         if reason:
             print(f"  {part} is not in order: {reason}")

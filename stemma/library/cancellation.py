@@ -10,6 +10,7 @@ from sql import load_queries
 from stemma.errors import RequestError
 from stemma.library import claims
 from stemma.library.looks import request_look
+from stemma.library.restriction import Restriction
 from stemma.library.staleness import stale_sources
 from stemma.settings import Fingerprints, Settings
 from stemma.store.locks import lock_sources, portions, share_corpus
@@ -64,7 +65,8 @@ def cancel_documents(connection: Connection, chosen: Chosen, settings: Settings,
     """
     stopped: list[UUID] = []
     runs: set[str] = set()
-    stale = dict(stale_sources(connection, settings, wanted, now=now).select("source_id", "version").iter_rows())
+    restriction = Restriction(chosen.paths, chosen.workspace)
+    stale = dict(stale_sources(connection, settings, wanted, restriction=restriction, now=now).select("source_id", "version").iter_rows())
     for source_ids in portions(_chosen(connection, chosen)):
         with connection.transaction():
             share_corpus(connection)
@@ -85,7 +87,8 @@ def retry_documents(
 
     What is missing, was deleted with its file kept, or has a path that is too long is passed over. The connection is in autocommit.
     """
-    stale = [UUID(source_id) for source_id in stale_sources(connection, settings, wanted, now=now)["source_id"]]
+    restriction = Restriction(chosen.paths, chosen.workspace)
+    stale = [UUID(source_id) for source_id in stale_sources(connection, settings, wanted, restriction=restriction, now=now)["source_id"]]
     retried: list[UUID] = []
     for source_ids in portions(_chosen(connection, chosen)):
         with connection.transaction():

@@ -120,23 +120,9 @@ def cut_batches(stale: pl.DataFrame, settings: Settings, limits: Mapping[str, in
         yield taken.drop("limit", "suspect")
 
 
-def batch_limits(connection: Connection, source_ids: Sequence[str]) -> dict[str, int]:
+def batch_limits(connection: Connection) -> dict[str, int]:
     """source_id -> most documents in its next batch, of those whose last attempt was interrupted: half of what was interrupted with it."""
-    return dict(connection.execute(load_queries("claims")["batch_limits"], {"source_ids": list(source_ids)}).fetchall())
-
-
-def waiting_for_a_wish(connection: Connection, stale: pl.DataFrame, settings: Settings) -> list[str]:
-    """source_ids of the stale rows (STALE_SCHEMA) that the policy `manual` leaves as they are.
-
-    These are live under their present path, nobody wished for them, and the first thing amiss is the recipe of a manual stage. What is
-    below that stage waits too: it would be made from what is about to be replaced. Whatever flows for another reason (a new or changed
-    file, an earlier stage that is eager) flows whole, through manual stages too, since a run makes everything with its own settings.
-    """
-    amiss = stale.filter(pl.col("stage").is_in(list(settings.manual_assets)) & pl.col("reason").str.ends_with(" recipe changed"))
-    if amiss.is_empty():
-        return []
-    rows = connection.execute(load_queries("claims")["waiting_for_a_wish"], {"source_ids": amiss["source_id"].to_list()})
-    return [source_id for (source_id,) in rows]
+    return dict(connection.execute(load_queries("claims")["batch_limits"]).fetchall())
 
 
 def claim_batch(connection: Connection, taken: pl.DataFrame, *, now: datetime) -> UUID | None:

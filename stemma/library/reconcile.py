@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Protocol
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from stemma.library import claims
 from stemma.library.catalog import WalkOutcome, library_name, walk_library
 from stemma.library.deletion import delete_sources, pending_deletions
 from stemma.library.looks import LastLook, last_look, last_request, note_look
-from stemma.library.staleness import stale_sources
+from stemma.library.staleness import claimable_sources, n_sources, settling_sources, stale_counts
 from stemma.settings import Fingerprints, Settings
 from stemma.store.locks import batch_lock_key, release_session_lock, try_session_lock
 from stemma.store.postgres import Connection, Pool, autocommitted
@@ -26,6 +27,9 @@ MAX_OPEN_BATCHES = 3
 
 SETTLING_S = 30.0
 """A file that is written to all the time is taken after this long, as it is then; what vouches for it never settles, so each look takes it again."""
+
+MAX_SETTLING = 1_000
+"""Of more files that settle, these are remembered; the others' turn comes as these settle."""
 
 
 class Runs(Protocol):
@@ -58,6 +62,8 @@ class Look:
     """Partition keys that belong to no source any more, for longer than the retention time."""
     message: str
     """One sentence for a person."""
+    stale: pl.DataFrame | None
+    """What was stale (COUNT_SCHEMA); None when this look did not ask."""
 
 
 def reconcile(
@@ -81,8 +87,10 @@ def reconcile(
         said.append(walk.message)
     said += _delete(pool, settings, remove_sparse, now=now)
     said += _retire(pool, settings, remove_sparse, now=now)
+    stale = None
     if walk is not None:
-        said += _claim(pool, settings, wanted, walk, now=now)
+        claimed, stale = _claim(pool, settings, wanted, walk, now=now)
+        said += claimed
     with pool.connection() as connection:
         batches = _requests(connection, settings, runs, now=now)
         retired_before = now - timedelta(seconds=settings.partition_retention_s)
@@ -90,7 +98,7 @@ def reconcile(
     reach("look.done")
     if batches:
         said.append(f"{sum(len(batch.partitions) for batch in batches)} documents requested in {len(batches)} runs")
-    return Look(tuple(batches), tuple(key for (key,) in retired), "; ".join(said) or "nothing is due")
+    return Look(tuple(batches), tuple(key for (key,) in retired), "; ".join(said) or "nothing is due", stale)
 
 
 def close_dead_runs(pool: Pool, settings: Settings, runs: Runs, *, now: datetime) -> int:
@@ -152,32 +160,48 @@ def _n_open_batches(connection: Connection) -> int:
     return row[0] if row else 0
 
 
-def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, walk: WalkOutcome, *, now: datetime) -> list[str]:
+def _claim(pool: Pool, settings: Settings, wanted: Fingerprints, walk: WalkOutcome, *, now: datetime) -> tuple[list[str], pl.DataFrame]:
+    """Claim as many batches as there is room for; returns what to say and what was stale before (COUNT_SCHEMA)."""
     library_away = walk.scan_id is None and not walk.busy
     with pool.connection() as connection:
         last = last_look(connection)
-        before, notices = last.settling, walk.notices if walk.complete or library_away else last.notices
-        stale = stale_sources(connection, settings, wanted, now=now)
-        settling = {source_id: before.get(source_id, now.isoformat()) for source_id in stale.filter("settling")["source_id"]}
-        latest = (now - timedelta(seconds=SETTLING_S)).isoformat()
-        waiting = [source_id for source_id, since in settling.items() if since > latest]
-        waits = pl.col("source_id").is_in(waiting) & pl.col("claimable")
-        n_waiting = stale.filter(waits).height
-        manual = claims.waiting_for_a_wish(connection, stale.filter("claimable"), settings)
-        ready = stale.filter(pl.col("claimable") & ~waits & ~pl.col("source_id").is_in(manual))
+        notices = walk.notices if walk.complete or library_away else last.notices
+        counts = stale_counts(connection, settings, wanted, now=now)
+        ready = counts.filter(pl.col("waits_for").is_null())
+        settling, overdue = _settling(connection, settings, wanted, counts, last, now=now)
+        n_ready, n_settling = n_sources(ready), n_sources(ready.filter("settling"))
+        n_left = n_ready - n_settling + len(overdue)
         claimed = 0
-        if not ready.is_empty():
-            limits = claims.batch_limits(connection, ready["source_id"].to_list())
-            batches = claims.cut_batches(ready, settings, limits)
-            while _n_open_batches(connection) < MAX_OPEN_BATCHES and (taken := next(batches, None)) is not None:
+        limits = claims.batch_limits(connection) if n_left > 0 else {}
+        while n_left > 0 and (n_free := MAX_OPEN_BATCHES - _n_open_batches(connection)) > 0:
+            page = claimable_sources(
+                connection, settings, wanted, overdue=overdue, last=list(limits), limit=n_free * settings.batch_size, now=now
+            )
+            if page.is_empty():
+                break
+            for taken in islice(claims.cut_batches(page, settings, limits), n_free):
                 claimed += taken.height if claims.claim_batch(connection, taken, now=now) else 0
+                n_left -= taken.height
         reach("claim.before_commit")
-        note_look(connection, LastLook(now, ready.height - claimed + n_waiting, library_away, settling, notices))
-    said = [f"{len(manual)} documents wait for a backfill: the policy of a stage is manual"] if manual else []
+        note_look(connection, LastLook(now, n_ready - claimed, library_away, settling, notices))
+    n_held = n_sources(counts.filter(pl.col("waits_for") == "backfill"))
+    said = [f"{n_held} documents wait for a backfill: the policy of a stage is manual"] if n_held else []
     if claimed:
-        reasons = ready.group_by("reason").len().sort("len", "reason", descending=[True, False])
+        reasons = ready.group_by("reason").agg(pl.col("sources").sum()).sort("sources", "reason", descending=[True, False])
         said.append(f"{claimed} claimed (" + ", ".join(f"{count} {reason}" for reason, count in reasons.iter_rows()) + ")")
-    return said
+    return said, counts
+
+
+def _settling(
+    connection: Connection, settings: Settings, wanted: Fingerprints, counts: pl.DataFrame, last: LastLook, *, now: datetime
+) -> tuple[dict[str, str], list[str]]:
+    """source_id -> since when it settles, of at most MAX_SETTLING; and those that have settled for too long to wait on."""
+    if not counts["settling"].any():
+        return {}, []
+    found = settling_sources(connection, settings, wanted, limit=MAX_SETTLING, now=now)
+    settling = {source_id: last.settling.get(source_id, now.isoformat()) for source_id in found}
+    latest = (now - timedelta(seconds=SETTLING_S)).isoformat()
+    return settling, [source_id for source_id, since in settling.items() if since <= latest]
 
 
 def _requests(connection: Connection, settings: Settings, runs: Runs, *, now: datetime) -> list[claims.Batch]:

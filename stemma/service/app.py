@@ -15,6 +15,7 @@ from stemma.service.routes_documents import router as documents_router
 from stemma.service.routes_lineage import router as lineage_router
 from stemma.service.routes_page import install_page
 from stemma.service.routes_search import router as search_router
+from stemma.service.routes_stale import router as stale_router
 from stemma.service.routes_status import router as status_router
 from stemma.service.state import CONCURRENCY, Service
 from stemma.settings import Settings
@@ -49,7 +50,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.service = Service(settings)
     app.add_middleware(Surroundings, hosts=allowed_hosts(settings.service_host))
     install_problem_handlers(app)
-    for router in (search_router, documents_router, lineage_router, status_router):
+    for router in (search_router, documents_router, lineage_router, stale_router, status_router):
         app.include_router(router)
     install_page(app)
     app.openapi = _describe(app.openapi)

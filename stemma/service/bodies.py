@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from stemma.lexical.index import Scope
 from stemma.library.listing import Status
 from stemma.retrieval.scope import is_storable, without_unstorable
+from stemma.store.rows import AssetStage
 
 
 def _cleaned(value: object) -> object:
@@ -331,3 +332,72 @@ class FolderList(BaseModel):
     """The folders of the library, each above what it holds."""
 
     folders: list[FolderBody]
+
+
+class StaleKind(BaseModel):
+    """Documents that are stale in the same way."""
+
+    stage: AssetStage = Field(description="The first stage that has to be done again.")
+    reason: str
+    waits_for: str | None = Field(
+        description="null: taken as soon as a run is free; else run, retry, change, walk, file, wish, backfill or deletion."
+    )
+    documents: int
+
+
+class LayerBody(BaseModel):
+    """A stage of the corpus over the whole library."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    asset: AssetStage
+    sources: int = Field(description="Documents of the library.")
+    stale: int = Field(description="Those of which this stage, or one above it, is out of date.")
+    stale_from_here: int = Field(description="Those of which it is the first that is.")
+    reasons: dict[str, int]
+    sentence: str
+
+
+class StaleDocument(BaseModel):
+    """A document that is not up to date."""
+
+    source_id: UUID
+    source_path: str
+    partition_key: str
+    stage: AssetStage
+    reason: str
+    waits_for: str | None
+
+
+class StaleReport(BaseModel):
+    """What is not what its file and the wanted settings give."""
+
+    stale: int
+    kinds: list[StaleKind]
+    layers: list[LayerBody]
+    documents: list[StaleDocument] = Field(description="A page, by path.")
+    next_cursor: str | None = Field(description="Give it as `cursor` to get the next page; null after the last.")
+
+
+class IngestBody(BaseModel):
+    """What to bring up to date; the parts of the selection are joined by AND, an absent one restricts nothing."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{}, {"paths": ["handbook"], "reingest": True}, {"made_by": {"parser": "pdfium"}}]},
+    )
+
+    paths: Names | None = Field(None, description="Files or folders relative to the library; a folder stands for its subtree.")
+    workspace: Text | None = Field(None, description="Key of a workspace.")
+    made_by: dict[str, Text] = Field(
+        default_factory=dict[str, str], description="parser, parser_version, chunker, embedding_model: make again whatever this made."
+    )
+    stage: AssetStage | None = Field(None, description="Only what is stale from this stage on; with `reingest`, where to begin again.")
+    reingest: bool = Field(False, description="Make it again, from the bytes or from `stage` on, whatever is already known.")
+
+
+class Accepted(BaseModel):
+    """What was asked for."""
+
+    documents: int
+    asked_at: datetime

@@ -175,7 +175,8 @@ def delete_document(
     document: DocumentId,
     service: RunningService,
     remove_file: Annotated[
-        bool, Query(description="Remove the file from the library too; without it, it stays and is not read again.")
+        bool,
+        Query(description="Remove the file from the library too; without it, it stays and is not read again.", examples=[False]),
     ] = False,
 ) -> DeletionBody:
     """Out of every search at once, then out of the keyword indexes and the corpus. What a store holds up is answered 503 and goes on by itself."""

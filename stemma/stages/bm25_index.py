@@ -11,7 +11,7 @@ from stemma.lexical.index import ENTRY_SCHEMA, LexicalIndex
 from stemma.library.claims import OpenSource, open_source_rows
 from stemma.library.paths import document_id, folders_of
 from stemma.stages.keyword_rebuild import replace_lost_indexes
-from stemma.stages.run import Run, StageOutcome, Version, now, partition_of, record
+from stemma.stages.run import PUBLISHED_ANEW, Run, StageOutcome, Version, now, partition_of, record, wished_for
 from stemma.stages.situated import Situated, situated_chunks
 from stemma.store.chunk_record import chunk_id
 from stemma.store.postgres import autocommitted
@@ -67,12 +67,13 @@ def index_chunks(run: Run, sources: pl.DataFrame, *, index_of: Callable[[SparseI
 
 
 def _targets(run: Run, sources: pl.DataFrame, situated: Situated) -> dict[str, _Target]:
-    """source_id -> what to cover. New publications get a block of original indexes, reserved for the batch at once."""
+    """source_id -> what to cover: the live publication where a reader would see no difference and none is wished. New publications get a block of original indexes, reserved for the batch at once."""
     ids = list(situated.frames)
     held_sources = {source.source_id: source for source in open_source_rows(sources)}
     with run.pool.connection() as connection:
         live = live_publications(connection, ids)
-        unchanged = {i for i in ids if i in live and live[i].output_hash == situated.output_hash(held_sources[i])}
+        anew = wished_for(sources, *PUBLISHED_ANEW)
+        unchanged = {i for i in ids if i not in anew and i in live and live[i].output_hash == situated.output_hash(held_sources[i])}
         pending = {i: held_sources[i].publication_id for i in ids if i not in unchanged}
         firsts = reserve_original_indexes(connection, {pending[i]: situated.frames[i].height for i in pending})
     return {

@@ -13,7 +13,7 @@ from stemma.library import claims
 from stemma.library.claims import OpenSource, open_source_rows
 from stemma.library.paths import document_id
 from stemma.parsing.document import ParsedDocument
-from stemma.stages.run import Fact, Run, StageOutcome, Version, now, partition_of, redo_without_input
+from stemma.stages.run import PUBLISHED_ANEW, Fact, Run, StageOutcome, Version, now, partition_of, redo_without_input
 from stemma.stages.situated import Situated, situated_chunks
 from stemma.store.embedding_indexes import EmbeddingIndex, open_embedding_indexes
 from stemma.store.lake import MissingObject
@@ -98,6 +98,7 @@ def _finished(run: Run, source: OpenSource, situated: Situated, document: Parsed
         output_hash=situated.output_hash(source),
         file_created_at=source.file_created_at,
         file_modified_at=source.file_modified_at,
+        anew=source.wanted_stage in PUBLISHED_ANEW,
     )
 
 

@@ -12,7 +12,7 @@ from stemma.errors import DocumentError, EmbeddingMissing
 from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.stages.models_at_hand import ModelNotAtHand
-from stemma.stages.run import Run, StageOutcome, Version, count_calls, now, partition_of, record
+from stemma.stages.run import Run, StageOutcome, Version, count_calls, now, partition_of, record, wished_for
 from stemma.stages.situated import situated_chunks
 from stemma.store.embedding_cache import missing_inputs, store_vectors
 from stemma.store.embedding_indexes import EmbeddingIndex, ensure_embedding_index, open_embedding_indexes
@@ -28,13 +28,14 @@ log = structlog.get_logger()
 def embed_chunks(
     run: Run, sources: pl.DataFrame, *, wanted: EmbeddingSpec, embedder_of: Callable[[EmbeddingSpec], Embedder]
 ) -> StageOutcome:
-    """Embed the strings that no cache holds, for every index that is active or building.
+    """Embed the strings that no cache holds, for every index that is active or building; those of a document for which this stage is wished, anew.
 
     Args:
         wanted: the spec that the run's settings name; its index is made if it is the first of it.
         embedder_of: the model of a spec, loaded at its first use.
     """
     situated = situated_chunks(run, sources)
+    again = wished_for(sources, "embeddings")
     with run.pool.connection() as connection:
         ensure_embedding_index(connection, wanted, location=portable_location(run.settings.embedding_model))
         connection.commit()
@@ -48,13 +49,15 @@ def embed_chunks(
         text_of = {digest: text for i in texts for digest, text in zip(hashes[i], texts[i], strict=True)}
         with run.pool.connection() as connection:
             missing = missing_inputs(connection, index.spec.spec_hash, list(text_of))
-        unsound = embed_strings(run.pool, index.spec, {digest: text_of[digest] for digest in missing}, embedder_of)
+        redone = [digest for i in hashes if i in again for digest in hashes[i]]
+        due = {digest: text_of[digest] for digest in (*missing, *redone)}
+        unsound = embed_strings(run.pool, index.spec, due, embedder_of, replace=bool(redone))
         failures |= {
             i: EmbeddingMissing(paths[i], f"{index.spec.model} gives no sound vector for {n} of its chunks")
             for i, digests in hashes.items()
             if (n := len(unsound.intersection(digests)))
         }
-        left = set(missing)
+        left = set(due)
         for i, digests in hashes.items():  # a string that several documents share is counted for the first
             embedded[i] += len(left.intersection(digests))
             left.difference_update(digests)
@@ -84,10 +87,12 @@ def embed_chunks(
     )  # fmt: skip
 
 
-def embed_strings(pool: Pool, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: Callable[[EmbeddingSpec], Embedder]) -> set[str]:
+def embed_strings(
+    pool: Pool, spec: EmbeddingSpec, text_of: dict[str, str], embedder_of: Callable[[EmbeddingSpec], Embedder], *, replace: bool = False
+) -> set[str]:
     """Embed the strings (input hash -> string) and keep their vectors in the cache, PASSAGES_PER_COMMIT at a time.
 
-    Returns the hashes of those that the model has no sound vector for.
+    With `replace` they take the place of vectors that the cache holds. Returns the hashes of those that the model has no sound vector for.
     """
     digests, unsound = list(text_of), set[str]()
     while digests:
@@ -102,7 +107,7 @@ def embed_strings(pool: Pool, spec: EmbeddingSpec, text_of: dict[str, str], embe
         digests = digests[len(part) :]
         reach("embeddings.before_store")
         with pool.connection() as connection:
-            store_vectors(connection, spec.spec_hash, part, vectors)
+            store_vectors(connection, spec.spec_hash, part, vectors, replace=replace)
         reach("embeddings.stored")
     return unsound
 

@@ -33,6 +33,10 @@ SHOWN: dict[StageAsset, tuple[claims.StageShown, float]] = {
 """What a person sees while an asset is made: the stage, and the share of the attempt that lies behind."""
 
 
+PUBLISHED_ANEW: tuple[StageAsset, ...] = ("embeddings", "bm25_index", "corpus")
+"""A wish for one of these makes a new publication even of an equal document: its vectors and keyword entries are those of the new one."""
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of the pipeline. Its settings and fingerprints are those it began with, whatever is set meanwhile."""
@@ -131,6 +135,11 @@ def found_before(
     """Key -> result, of source_id -> key: what was done before and still lies in the lake, without what is wished to be done again."""
     wished = {keys[i] for i, wanted in sources.select("source_id", "wanted_stage").iter_rows() if wanted == stage and i in keys}
     return find_results(connection, run.lake, stage, [key for key in keys.values() if key not in wished], now=now())
+
+
+def wished_for(sources: pl.DataFrame, *stages: StageAsset) -> set[str]:
+    """The source_ids of those that are wished to be made again from one of these stages on."""
+    return set(sources.filter(pl.col("wanted_stage").is_in(list(stages)))["source_id"])
 
 
 def keyed(frames: Mapping[str, pl.DataFrame], schema: pl.Schema) -> pl.DataFrame:

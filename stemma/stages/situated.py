@@ -24,7 +24,7 @@ class Situated:
     """source_id -> CHUNK_SCHEMA without `table_header`, which the context has said, joined with CONTEXT_SCHEMA, by chunk_index."""
 
     def output_hash(self, source: OpenSource) -> str:
-        """sha256 (hex) of everything that a reader would see; `stale_sources` computes the same in SQL."""
+        """sha256 (hex) of everything that a reader would see; staleness.sql computes the same."""
         outputs = self.documents[source.source_id].output_hash, self.contexts[source.source_id].output_hash
         return reader_hash(source.source_path, source.content_hash, *outputs)
 

@@ -17,8 +17,10 @@ def missing_inputs(connection: Connection, spec_hash: str, input_hashes: Sequenc
     return [input_hash for input_hash in wanted if input_hash not in present]
 
 
-def store_vectors(connection: Connection, spec_hash: str, input_hashes: Sequence[str], vectors: Vectors) -> None:
-    """Keep vectors[i] for input_hashes[i]; a hash that has a vector already keeps it. One transaction, or part of the caller's.
+def store_vectors(connection: Connection, spec_hash: str, input_hashes: Sequence[str], vectors: Vectors, *, replace: bool = False) -> None:
+    """Keep vectors[i] for input_hashes[i]; a hash that has a vector already keeps it, unless the caller replaces them.
+
+    One transaction, or part of the caller's.
 
     Raises ValueError when the numbers of hashes and vectors differ.
     """
@@ -33,7 +35,7 @@ def store_vectors(connection: Connection, spec_hash: str, input_hashes: Sequence
             copy.set_types(["text", "vector"])
             for input_hash, vector in dict(zip(input_hashes, vectors, strict=True)).items():
                 copy.write_row((input_hash, vector))
-        connection.execute(queries["keep_new_vectors"], {"spec_hash": spec_hash})
+        connection.execute(queries["replace_vectors" if replace else "keep_new_vectors"], {"spec_hash": spec_hash})
         connection.execute("DROP TABLE new_vectors")  # the caller's transaction may call again before it commits
 
 

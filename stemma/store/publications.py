@@ -57,6 +57,8 @@ class FinishedDocument:
     stage_state was made from, so that an edit, a rename and a move all publish."""
     file_created_at: datetime | None
     file_modified_at: datetime | None
+    anew: bool = False
+    """Publish it even if its output is equal to the live one's."""
 
     @property
     def file_name(self) -> str:
@@ -162,7 +164,7 @@ def publish_document(
         if facts is None or not facts.attempt_open:
             connection.execute(queries["abandon_publication"], parameters)
             return "abandoned"
-        is_live = (facts.live_doc_id, facts.live_output_hash) == (finished.doc_id, finished.output_hash)
+        is_live = not finished.anew and (facts.live_doc_id, facts.live_output_hash) == (finished.doc_id, finished.output_hash)
         equal = facts.live_publication_id if is_live else None
         out_of_date = (
             not facts.claimable

@@ -365,6 +365,8 @@ class Source(Row):
     file_modified_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    wished_at: datetime | None
+    wished_version: str | None
 
 
 class SparseCoverage(Row):

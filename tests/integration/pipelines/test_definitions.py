@@ -45,6 +45,7 @@ def test_every_layer_has_its_checks():
         "corpus:published",
         *(f"{layer}:expectations" for layer in LAYERS),
         *(f"{layer}:whole_layer" for layer in LAYERS),
+        *(f"{layer}:up_to_date" for layer in LAYERS),
         "documents:drift",
         "chunks:drift",
         "corpus:no_orphans",
@@ -80,13 +81,16 @@ def test_schedules_are_off_until_someone_turns_them_on_and_run_in_the_time_zone_
     assert {schedule.execution_timezone for schedule in schedules} == {"UTC"}
 
 
-def test_the_checks_of_a_document_are_per_partition_and_those_of_the_audit_are_not():
+def test_the_checks_of_a_document_are_per_partition_and_those_of_the_whole_corpus_are_not():
     graph = defs.resolve_asset_graph()
     whole = {key.to_user_string() for key in graph.asset_check_keys if graph.get_check_spec(key).partitions_def is None}
-    assert whole == {*(f"{layer}:whole_layer" for layer in LAYERS), "documents:drift", "chunks:drift", "corpus:no_orphans"}
+    assert whole == {
+        *(f"{layer}:whole_layer" for layer in LAYERS), *(f"{layer}:up_to_date" for layer in LAYERS),
+        "documents:drift", "chunks:drift", "corpus:no_orphans",
+    }  # fmt: skip
 
 
-def test_a_batch_makes_every_layer_with_its_checks_and_audits_nothing():
+def test_a_batch_makes_every_layer_with_its_checks_and_looks_at_nothing_else():
     layer = defs.resolve_job_def("ingest_batch").asset_layer
     assert {key.to_user_string() for key in layer.executable_asset_keys} == set(LAYERS)
     assert "audit_corpus" not in {node.name for node in defs.resolve_job_def("ingest_batch").nodes}

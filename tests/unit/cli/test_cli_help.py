@@ -34,6 +34,8 @@ def test_the_commands_are_those_of_the_reference():
         "down",
         "status",
         "ingest",
+        "stale",
+        "backfill",
         "search",
         "documents",
         "show",

@@ -1,0 +1,1 @@
+ALTER TABLE sources DROP COLUMN IF EXISTS wished_version, DROP COLUMN IF EXISTS wished_at;
