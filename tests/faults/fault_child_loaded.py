@@ -46,7 +46,7 @@ def ingest(settings: Settings, failing: Path | None, quiet_looks: int) -> None:
     """Look and work, as sensor and runs do, until so many looks in a row found nothing to request."""
     failpoints._folder = failing
     installation = Installation(settings)
-    installation._embedders[SPEC.spec_hash] = MODEL
+    installation.embedder_of._embedders[SPEC.spec_hash] = MODEL
     corpus = Corpus(settings, installation, runs=LivingProcesses())
     lock = BatchLock(postgres_url(settings))
     quiet = 0

@@ -33,6 +33,9 @@ CHILD_LIMIT_S = 120
 RAISING_POINTS = ("spool.copied", "lake.before_rename", "keywords.before_commit", "deletion.before_unlink")
 """Where the operating system may refuse."""
 
+AT_ONCE = {"retire_after_s": 0.02, "query_timeout_s": 0.01}
+"""Settings with which entries are retired while nobody reads."""
+
 Fault = Literal["kill at a point", "kill at a moment", "refuse", "overlap", "cut connections", "none"]
 FAULTS: dict[Fault, int] = {"kill at a point": 10, "kill at a moment": 3, "refuse": 2, "overlap": 3, "cut connections": 1, "none": 1}
 
@@ -232,9 +235,8 @@ class Seed:
     def _compare(self) -> None:
         """Let the corpus come to rest, and compare it with one that nothing ever disturbed."""
         shutil.rmtree(self.failing, ignore_errors=True)
-        at_once = {"retire_after_s": 0.02, "query_timeout_s": 0.01}
         for _ in range(3):
-            self._end(self._start(quiet_looks=4, settings=self.settings.model_copy(update=at_once)), allowed=(0,))
+            self._end(self._start(quiet_looks=4, settings=self.settings.model_copy(update=AT_ONCE)), allowed=(0,))
             with self.pool.connection() as connection:
                 found = read_state(connection, self.settings.home)
             if not found.broken:
@@ -262,7 +264,7 @@ class Seed:
                 target = self.reference.library / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(self.library.root / path, target)
-        self._end(self._start(quiet_looks=2, settings=self.reference), allowed=(0,))
+        self._end(self._start(quiet_looks=3, settings=self.reference.model_copy(update=AT_ONCE)), allowed=(0,))
         with connect(self.reference.postgres_url or "") as connection:
             wanted = read_state(connection, self.reference.home)
         wanted.sources |= {path: found.sources[path] for path in kept_out}

@@ -17,7 +17,7 @@ import httpx
 import psutil
 from fault_library import NEEDLE, Library, change
 from fault_reader import DirectQueries, K, Reader
-from fault_seed import Bench, Report
+from fault_seed import AT_ONCE, Bench, Report
 from fault_state import State, differences, read_state
 
 from stemma.cli.home import supervisor_of
@@ -306,7 +306,7 @@ class StackSeed:
 
     def _undisturbed(self) -> State:
         shutil.copytree(self.library.root, self.reference.library)
-        child = self.nursery.start("ingest", self.reference, None, 2, log=self.folder / "reference.log")
+        child = self.nursery.start("ingest", self.reference.model_copy(update=AT_ONCE), None, 3, log=self.folder / "reference.log")
         child.join(120)
         assert child.exitcode == 0, (self.folder / "reference.log").read_text()[-3_000:]
         with connect(self.reference.postgres_url or "") as connection:
