@@ -3,7 +3,8 @@
 StemmaError
  ├─ DocumentError          one file could not pass one stage; the batch goes on
  │   ├─ EncryptedDocument, CorruptDocument, UnsupportedFormat, DocumentTooLarge
- │   ├─ UnreadableFile, MovedWhileReading, PathTooLong, FileNotRemoved
+  │   ├─ UnpacksTooLarge, NestedTooDeeply, TooManyContained, ContainerChanged
+  │   ├─ UnreadableFile, MovedWhileReading, PathTooLong, FileNotRemoved
  │   ├─ ParseTimeout, ParseMemoryExceeded, WorkerDied, LayoutModelsUnavailable
  │   └─ EmbeddingMissing, InvalidChunks
  ├─ RequestError           what was asked for cannot be done; ask differently
@@ -78,6 +79,30 @@ class DocumentTooLarge(DocumentError):
     """The file or its text is above a limit."""
 
     code, remedy = "too_large", "Split the file, or raise MAX_FILE_BYTES or MAX_DOCUMENT_CHARS."
+
+
+class UnpacksTooLarge(DocumentError):
+    """A member of an archive is above a limit once unpacked, as those of decompression bombs are."""
+
+    code, remedy = "unpacks_too_large", "If you trust it, unpack the archive and put the file itself into the library."
+
+
+class NestedTooDeeply(DocumentError):
+    """A document lies in a mail or archive in another, and so on, deeper than is followed."""
+
+    code, remedy = "nested_too_deeply", "Take the inner mail or archive out and put it into the library."
+
+
+class TooManyContained(DocumentError):
+    """A file holds more documents, all that they hold included, than are taken from one file."""
+
+    code, remedy = "too_many_contained", "Divide the mailbox or archive, or unpack it into the library."
+
+
+class ContainerChanged(DocumentError):
+    """The mail or archive no longer holds the document as it was listed."""
+
+    code, remedy, retryable = "container_changed", "Nothing to do: it is taken again when the file that holds it was read again.", True
 
 
 class UnreadableFile(DocumentError):
@@ -160,7 +185,7 @@ WARNINGS = {
     "empty": "The file holds no bytes, or nothing but a byte-order mark or blanks.",
     "no_text": "The file was read but no text was found in it.",
     "partly_no_text": "Some pages hold no text; they are listed in the metadata.",
-    "partly_unreadable": "Some pages, chapters or attachments are damaged or protected and were left out; they are listed in the metadata.",
+    "partly_unreadable": "Some pages, chapters or parts are damaged or protected and were left out; they are listed in the metadata.",
     "garbled_text": "The file gives some of its glyphs no or wrong characters; the pages are listed in the metadata.",
     "invalid_syntax": "The file breaks the rules of its format; its source is the text, as it stands.",
     "encoding_guessed": "The text is not UTF-8; its encoding was detected and is recorded in the metadata.",

@@ -177,6 +177,11 @@ class Settings(BaseSettings):
     query_timeout_s: float = _setting(30.0, "query", "Longest time a search may take; below RETIRE_AFTER_S.", gt=0)
 
     # Running.
+    zip_archives: bool = _setting(
+        False,
+        "operation",
+        "Read zip archives: their members become documents. Off, an archive fails as `unsupported`, and what was taken from it leaves.",
+    )
     max_file_bytes: int = _setting(500_000_000, "operation", "A larger file fails as `too_large` without being read.", ge=1)
     parse_timeout_s: float = _setting(120.0, "operation", "Longest time one document may be parsed; then its process is ended.", gt=0)
     parse_memory_bytes: int = _setting(4_000_000_000, "operation", "Memory one parser process may use; then it is ended.", ge=200_000_000)

@@ -33,6 +33,6 @@ UPDATE sources AS s
                                              WHEN 'publishing' THEN 'corpus' ELSE 'documents' END END,
        stage = NULL, error_code = NULL, error_message = NULL, failed_version = NULL, retry_at = NULL, n_failures = 0, updated_at = %(now)s
  WHERE s.source_id = ANY(%(source_ids)s) AND s.status = ANY(%(statuses)s) AND s.presence = 'present' AND s.deletion_intent IS NULL
-   AND s.excluded_hash IS NULL AND s.error_code IS DISTINCT FROM 'path_too_long'
+   AND s.excluded_hash IS NULL AND s.error_code IS DISTINCT FROM 'path_too_long' AND (s.kind <> 'contained' OR s.member_hash IS NOT NULL)
    AND NOT EXISTS (SELECT FROM attempts AS open WHERE open.source_id = s.source_id AND open.finished_at IS NULL)
 RETURNING s.source_id;

@@ -24,7 +24,8 @@ RETURNING s.source_id;
 -- name: partitions_to_claim
 -- The sources of partitions that a person chose, with what an attempt would try (the same as `version` in staleness.sql); by path.
 SELECT source_id::text, 'documents' AS stage, 'asked for in the UI' AS reason,
-       concat_ws('|', concat_ws(':', seen_size, seen_mtime_ns, seen_inode),
+       concat_ws('|', concat_ws(':', seen_size, seen_mtime_ns, seen_inode, member_hash,
+                                CASE WHEN file_type = 'zip' AND %(zip_archives)s THEN 'archive' END),
                  %(parsing)s::text, %(chunking)s::text, %(contextualizing)s::text, %(embedding)s::text, %(bm25)s::text) AS version
   FROM sources
  WHERE partition_key = ANY(%(partitions)s)
@@ -88,13 +89,16 @@ UPDATE attempts AS a SET publication_id = begun.publication_id
 
 -- name: open_sources
 -- The sources whose attempt this run still holds, with what its steps need of them; by partition key.
-SELECT s.source_id::text, s.partition_key, s.source_path, s.disk_path, s.kind, s.file_type, s.content_hash, s.excluded_hash,
+SELECT s.source_id::text, s.partition_key, s.source_path, coalesce(f.disk_path, s.disk_path) AS disk_path, s.kind, s.file_type,
+       s.content_hash, s.member_hash, s.listed_output, s.excluded_hash,
        s.file_created_at, s.file_modified_at, w.key AS workspace, a.publication_id, coalesce(p.first_original_index, 0) AS first_original_index,
        CASE WHEN s.wished_at > a.started_at THEN '' ELSE coalesce(s.wanted_stage, '') END AS wanted_stage,  -- a later wish is the next run's
-       (s.deletion_intent IS NULL AND s.presence <> 'missing' AND p.source_path = s.source_path) AS claimable
+       (s.deletion_intent IS NULL AND s.presence <> 'missing' AND f.presence IS DISTINCT FROM 'missing'
+           AND p.source_path = s.source_path) AS claimable
   FROM attempts AS a
   JOIN sources AS s USING (source_id)
   JOIN workspaces AS w USING (workspace_id)
+  LEFT JOIN sources AS f ON f.source_id = s.file_id
   JOIN publications AS p ON p.publication_id = a.publication_id
  WHERE a.run_id = %(run_id)s AND a.finished_at IS NULL
  ORDER BY s.partition_key;

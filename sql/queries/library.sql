@@ -196,16 +196,29 @@ DELETE FROM folders WHERE role = 'library' AND state = 'ready' AND folder_id NOT
 
 -- name: mark_deleting
 -- The sources leave every scope at once. One that is marked already keeps its intent, except that a file which is still there may be kept after all.
-UPDATE sources
-   SET deletion_intent = %(intent)s, deletion_step = coalesce(deletion_step, 'marked'), updated_at = %(now)s
- WHERE source_id = ANY(%(source_ids)s)
-   AND CASE WHEN deletion_intent IS NULL THEN %(intent)s <> 'vanished' OR presence = 'missing'
-            ELSE deletion_intent = 'remove_file' AND deletion_step <> 'file_removed' AND %(intent)s = 'keep_file' END
-RETURNING source_id;
+-- What lies in a source that is being deleted goes with it, whatever was wanted of it alone; it has no file that could be removed.
+WITH RECURSIVE wanted AS (
+    SELECT s.source_id,
+           CASE WHEN c.deletion_intent IS NOT NULL THEN 'vanished'
+                WHEN s.kind = 'contained' AND %(intent)s = 'remove_file' THEN 'keep_file' ELSE %(intent)s END AS intent
+      FROM sources AS s LEFT JOIN sources AS c ON c.source_id = s.container_id
+     WHERE s.source_id = ANY(%(source_ids)s)
+       AND CASE WHEN s.deletion_intent IS NULL THEN %(intent)s <> 'vanished' OR s.presence = 'missing' OR c.deletion_intent IS NOT NULL
+                ELSE s.deletion_intent = 'remove_file' AND s.deletion_step <> 'file_removed' AND %(intent)s = 'keep_file' END
+    UNION
+    SELECT m.source_id, 'vanished' FROM wanted AS w JOIN sources AS m ON m.container_id = w.source_id
+), decided AS (
+    SELECT source_id, CASE WHEN bool_or(intent = 'vanished') THEN 'vanished' ELSE min(intent) END AS intent FROM wanted GROUP BY source_id
+)
+UPDATE sources AS s
+   SET deletion_intent = d.intent, deletion_step = coalesce(s.deletion_step, 'marked'), updated_at = %(now)s
+  FROM decided AS d
+ WHERE s.source_id = d.source_id AND s.source_id = ANY(%(locked)s) AND s.deletion_intent IS DISTINCT FROM d.intent
+RETURNING s.source_id;
 
 -- name: pending_deletions
 -- Sources whose deletion is marked and not finished, by source_id.
-SELECT source_id, source_path, kind, disk_path, content_hash, deletion_intent AS intent, deletion_step AS step,
+SELECT source_id, source_path, kind, disk_path, coalesce(member_hash, content_hash) AS content_hash, deletion_intent AS intent, deletion_step AS step,
        seen_size, seen_mtime_ns, seen_inode::text AS seen_inode, seen_device::text AS seen_device,
        hashed_size, hashed_mtime_ns, hashed_inode::text AS hashed_inode, hashed_device::text AS hashed_device
   FROM sources
@@ -286,16 +299,19 @@ SELECT s.source_id, s.source_path, w.key AS workspace, s.kind, d.doc_id, s.conte
        coalesce(s.file_modified_at, to_timestamp(s.seen_mtime_ns / 1000000000.0)) AS file_modified_at,
        d.ingested_at, s.partition_key, a.attempt_number, a.progress, s.retry_at, s.updated_at,
        CASE WHEN s.status = 'failed' AND a.state IN ('failed', 'launch_failed')
-            THEN failure_sentence(a.attempt_number, a.stage, a.error_code, coalesce(a.started_at, a.queued_at), a.finished_at) END AS failure
+            THEN failure_sentence(a.attempt_number, a.stage, a.error_code, coalesce(a.started_at, a.queued_at), a.finished_at) END AS failure,
+       s.media_type, c.source_id AS container_id, c.source_path AS container_path
   FROM sources AS s
   JOIN workspaces AS w USING (workspace_id)
   LEFT JOIN documents AS d USING (source_id)
+  LEFT JOIN sources AS c ON c.source_id = s.container_id
   LEFT JOIN LATERAL (SELECT attempt_number, progress, state, stage, error_code, queued_at, started_at, finished_at
                        FROM attempts WHERE source_id = s.source_id ORDER BY attempt_number DESC LIMIT 1) AS a ON true
  WHERE (%(status)s::text IS NULL OR s.status = %(status)s)
    AND (%(workspace)s::text IS NULL OR w.key = %(workspace)s)
    AND (%(after)s::text IS NULL OR s.source_path > %(after)s)
    AND (%(source_id)s::uuid IS NULL OR s.source_id = %(source_id)s)
+   AND (%(container_id)s::uuid IS NULL OR s.container_id = %(container_id)s)
  ORDER BY s.source_path
  LIMIT %(limit)s;
 

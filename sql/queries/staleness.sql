@@ -11,12 +11,17 @@
            s.presence, s.deletion_intent, s.excluded_hash, s.error_code, s.failed_version, s.retry_at, stat_differs,
            s.kind = 'file' AND s.hashed_at IS NULL AND coalesce(s.first_seen_scan > (SELECT scan_id FROM complete), true) AS walk_goes_on,
            s.kind = 'file' AND s.seen_mtime_ns BETWEEN %(settled_ns)s AND %(now_ns)s AS settling,
+           CASE WHEN s.kind <> 'contained'                                     THEN NULL
+                WHEN f.presence <> 'present' OR f.deletion_intent IS NOT NULL  THEN 'file'
+                WHEN s.member_hash IS NULL                                     THEN 'change' END AS out_of_reach,
            CASE
                WHEN s.hashed_at IS NULL                                        THEN 'new file'
-               WHEN s.kind = 'file' AND stat_differs                           THEN 'file changed'
+               WHEN s.kind IN ('file', 'contained') AND stat_differs           THEN 'file changed'
                WHEN s.kind = 'file' AND s.hashed_at < %(hash_before)s          THEN 'periodic full hash'
                WHEN d.input_version IS DISTINCT FROM s.content_hash            THEN 'file changed'
                WHEN d.fingerprint <> %(parsing)s                               THEN 'parsing recipe changed'
+               WHEN s.listed_output <> d.output_hash                           THEN 'members not listed'
+               WHEN s.listed_output IS NOT NULL AND s.file_type = 'zip' AND NOT %(zip_archives)s THEN 'archives are not read'
                WHEN s.wanted_stage = 'documents'                               THEN 'asked for'
            END AS documents,
            CASE
@@ -57,9 +62,13 @@
                AS version
       FROM selected JOIN sources AS s USING (source_id)
      CROSS JOIN LATERAL (
-           SELECT (s.seen_size, s.seen_mtime_ns, s.seen_inode, s.seen_device)
-                      IS DISTINCT FROM (s.hashed_size, s.hashed_mtime_ns, s.hashed_inode, s.hashed_device) AS stat_differs,
-                  concat_ws(':', s.seen_size, s.seen_mtime_ns, s.seen_inode) AS stat) AS seen
+           SELECT CASE s.kind
+                      WHEN 'contained' THEN s.member_hash IS DISTINCT FROM s.content_hash
+                      ELSE (s.seen_size, s.seen_mtime_ns, s.seen_inode, s.seen_device)
+                           IS DISTINCT FROM (s.hashed_size, s.hashed_mtime_ns, s.hashed_inode, s.hashed_device) END AS stat_differs,
+                  concat_ws(':', s.seen_size, s.seen_mtime_ns, s.seen_inode, s.member_hash,
+                            CASE WHEN s.file_type = 'zip' AND %(zip_archives)s THEN 'archive' END) AS stat) AS seen
+      LEFT JOIN sources AS f ON f.source_id = s.file_id
       LEFT JOIN stage_state AS d ON d.source_id = s.source_id AND d.stage = 'documents'
       LEFT JOIN stage_state AS c ON c.source_id = s.source_id AND c.stage = 'chunks'
       LEFT JOIN stage_state AS x ON x.source_id = s.source_id AND x.stage = 'contextualized_chunks'
@@ -72,6 +81,7 @@
            CASE WHEN EXISTS (SELECT FROM attempts AS open WHERE open.source_id = differing.source_id AND open.finished_at IS NULL) THEN 'run'
                 WHEN deletion_intent IS NOT NULL                                           THEN 'deletion'
                 WHEN presence <> 'present'                                                 THEN 'file'
+                WHEN out_of_reach IS NOT NULL                                              THEN out_of_reach
                 WHEN error_code = 'path_too_long'                                          THEN 'change'
                 WHEN excluded_hash IS NOT NULL AND NOT stat_differs AND wanted_stage IS NULL THEN 'wish'
                 WHEN walk_goes_on                                                          THEN 'walk'

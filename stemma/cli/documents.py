@@ -65,6 +65,7 @@ def show(
     """
     from stemma.cli.home import served_settings
     from stemma.cli.postgres import corpus_database
+    from stemma.library.listing import contained_sources
     from stemma.store.postgres import connect
 
     settings = served_settings()
@@ -77,12 +78,13 @@ def show(
             return
         row = find_source(connection, identifier)
         chunks = _chunks(connection, row)
+        contained = contained_sources(connection, row.source_id)
     if as_json:
-        print_json(asdict(row) | {"chunks": chunks})
+        print_json(asdict(row) | {"contained": [asdict(member) for member in contained], "chunks": chunks})
         return
     from stemma.orchestrator import partition_url
 
-    _print_document(row, chunks, history=partition_url(settings, row.partition_key))
+    _print_document(row, contained, chunks, history=partition_url(settings, row.partition_key))
 
 
 def find_source(connection: "Connection", identifier: str) -> "SourceRow":
@@ -140,10 +142,10 @@ def _what_failed(row: "SourceRow") -> str | None:
     return f"{row.error_code}: {row.error_message}" + (f" ({row.failure})" if row.failure else "")
 
 
-def _print_document(row: "SourceRow", chunks: list[dict[str, Any]], *, history: str) -> None:
+def _print_document(row: "SourceRow", contained: "list[SourceRow]", chunks: list[dict[str, Any]], *, history: str) -> None:
     facts = {
         "title": row.title, "status": row.status, "error": _what_failed(row),
-        "warning": row.warning_code, "workspace": row.workspace, "doc_id": row.doc_id, "source_id": row.source_id,
+        "warning": row.warning_code, "lies in": row.container_path, "workspace": row.workspace, "doc_id": row.doc_id, "source_id": row.source_id,
         "sha256": row.content_hash, "parser": row.parser, "pages": row.n_pages or None, "characters": row.n_chars, "chunks": row.n_chunks,
         "ingested": row.ingested_at and row.ingested_at.isoformat(timespec="seconds"), "history": history,
     }  # fmt: skip
@@ -151,6 +153,13 @@ def _print_document(row: "SourceRow", chunks: list[dict[str, Any]], *, history: 
     for name, value in facts.items():
         if value is not None:
             print(f"  {name:<10} {value}")
+    if contained:
+        print()
+        with table("status", "holds", "type", "bytes", "id") as add:
+            for member in contained:
+                add(
+                    member.status, member.source_path, member.media_type or member.file_type, member.size, member.doc_id or member.source_id
+                )
     if not chunks:
         return
     print()

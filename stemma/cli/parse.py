@@ -66,7 +66,7 @@ def parsed(file: Path, settings: "Settings") -> "ParsedDocument | DocumentError"
             head = opened.read(HEAD_BYTES)
         if file.stat().st_size > settings.max_file_bytes:
             raise DocumentTooLarge(file.name, f"it has more than {settings.max_file_bytes:,} bytes")
-        format = require_format(head, file.suffix[1:], source_path=file.name)
+        format = require_format(head, file.suffix[1:], source_path=file.name, zip_archives=settings.zip_archives)
     except OSError as error:
         return UnreadableFile(file.name, f"opening it failed ({error.strerror or type(error).__name__})")
     except DocumentError as error:

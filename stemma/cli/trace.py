@@ -16,6 +16,7 @@ ON_DISK = {
     "changed": "the file on disk has other bytes now",
     "gone": "the file is no longer there",
     "unreadable": "the file on disk cannot be read now",
+    "contained": "the bytes were taken out of its container",
 }
 
 
@@ -75,7 +76,12 @@ def _print(lineage: "LinkedLineage") -> None:
         warning=document.warning_code,
     )
     if file:
-        _section(f"file       {file.source_path}", sha256=f"{file.content_hash}: {ON_DISK[file.on_disk]}", now=_other_hash(lineage))
+        _section(
+            f"file       {file.source_path}",
+            lies_in=file.container_path,
+            sha256=f"{file.content_hash}: {ON_DISK[file.on_disk]}",
+            now=_other_hash(lineage),
+        )
     for stage in lineage.recipe:
         settings = ", ".join(f"{name}={value}" for name, value in stage.settings.items())
         _section(f"{stage.stage:<15} {stage.made_by}", settings=settings or None, recipe=stage.fingerprint)

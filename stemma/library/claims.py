@@ -34,10 +34,12 @@ OPEN_SOURCE_SCHEMA = pl.Schema(
         "source_id": pl.String,
         "partition_key": pl.String,
         "source_path": pl.String,
-        "disk_path": pl.Binary,  # relative to the library, as the file system spells it; null for what is no file
+        "disk_path": pl.Binary,  # of the file, or of the file it lies in, as the file system spells it; null for what is neither
         "kind": pl.String,
         "file_type": pl.String,
         "content_hash": pl.String,
+        "member_hash": pl.String,  # of a contained document's bytes, as its container's listing says
+        "listed_output": pl.String,  # of a container: the output hash of the document whose members were listed
         "excluded_hash": pl.String,
         "file_created_at": pl.Datetime("us", "UTC"),
         "file_modified_at": pl.Datetime("us", "UTC"),
@@ -61,6 +63,8 @@ class OpenSource:
     kind: str
     file_type: str
     content_hash: str | None
+    member_hash: str | None
+    listed_output: str | None
     excluded_hash: str | None
     file_created_at: datetime | None
     file_modified_at: datetime | None
@@ -148,7 +152,10 @@ def claim_partitions(
 ) -> None:
     """Claim and bind for a run that was started by hand: those of the partitions that nobody holds, stale or not."""
     batch_id = uuid4()
-    rows = connection.execute(load_queries("claims")["partitions_to_claim"], asdict(wanted) | {"partitions": list(partitions)}).fetchall()
+    rows = connection.execute(
+        load_queries("claims")["partitions_to_claim"],
+        asdict(wanted) | {"partitions": list(partitions), "zip_archives": settings.zip_archives},
+    ).fetchall()
     taken = pl.DataFrame(rows, schema={"source_id": pl.String, "stage": pl.String, "reason": pl.String, "version": pl.String}, orient="row")
     _claim(connection, taken, batch_id, now=now)
     bind_batch(connection, batch_id, run_id, settings, now=now)

@@ -94,7 +94,7 @@ class DeletionOutcome:
 
 
 def mark_deleting(connection: Connection, source_ids: Sequence[UUID], intent: Intent, *, now: datetime) -> list[UUID]:
-    """Take sources out of every scope, all in one transaction; returns those that are newly marked, ascending.
+    """Take sources out of every scope with all that lies in them, in one transaction; returns those of them that are newly marked, ascending.
 
     Unknown ones, those being deleted already and, for `vanished`, those whose file is back are left as they are; a deletion that was
     to remove a file which is still there can be turned into one that keeps it. The connection is in autocommit or the caller commits.
@@ -102,9 +102,12 @@ def mark_deleting(connection: Connection, source_ids: Sequence[UUID], intent: In
     if not source_ids:
         return []
     with connection.transaction():
-        lock_corpus_and_sources(connection, source_ids)
-        given = {"source_ids": list(source_ids), "intent": intent, "now": now}
-        marked = sorted(source_id for (source_id,) in connection.execute(load_queries("library")["mark_deleting"], given))
+        held = connection.execute(load_queries("contained")["contents_first"], {"source_ids": list(source_ids)}).fetchall()
+        locked = [source_id for (source_id,) in held]
+        lock_corpus_and_sources(connection, locked)
+        given = {"source_ids": list(source_ids), "locked": locked, "intent": intent, "now": now}
+        rows = connection.execute(load_queries("library")["mark_deleting"], given).fetchall()
+    marked = sorted({source_id for (source_id,) in rows} & set(source_ids))
     reach("deletion.marked")
     return marked
 
@@ -117,7 +120,7 @@ def pending_deletions(connection: Connection) -> list[UUID]:
 def delete_sources(
     pool: Pool, source_ids: Sequence[UUID], remove_sparse: Callable[[list[int]], None], *, library: Path, now: datetime | None = None
 ) -> DeletionOutcome:
-    """Carry out the marked deletions of these sources, each from its recorded step on; what is not marked is left alone.
+    """Carry out the marked deletions of these sources and of what lies in them, each from its recorded step on; what is not marked is left alone.
 
     Args:
         remove_sparse: removes the entries of these publication_ids from every keyword index, committed when it returns.
@@ -128,8 +131,10 @@ def delete_sources(
     now = now or datetime.now(UTC)
     outcome = DeletionOutcome()
     with explained(), autocommitted(pool) as connection:
-        _remove_entries(connection, sorted(set(source_ids)), remove_sparse, now=now)
-        for some in portions(sorted(set(source_ids))):
+        rows = connection.execute(load_queries("contained")["contents_first"], {"source_ids": list(source_ids)}).fetchall()
+        ordered = [source_id for (source_id,) in rows]
+        _remove_entries(connection, ordered, remove_sparse, now=now)
+        for some in portions(ordered):
             _remove_files(connection, some, library, outcome, now=now)
             _remove_rows(connection, some, library, outcome, now=now)
         if outcome.deleted:
@@ -194,7 +199,7 @@ def _remove_rows(connection: Connection, source_ids: list[UUID], library: Path, 
         share_corpus(connection)
         lock_sources(connection, source_ids)
         # Once more under the locks: another process may have ended some of them, and a new life of such a source is not ours to end.
-        due = [deletion for deletion in _deletions(connection, source_ids) if deletion.ready_for_end]
+        due = _holding_nothing_else(connection, [deletion for deletion in _deletions(connection, source_ids) if deletion.ready_for_end])
         staying = {d.source_id: hashes[d.source_id] for d in due if _stays(d) and d.source_id in hashes}
         going = [deletion.source_id for deletion in due if not _stays(deletion)]
         ended = {"source_ids": [*staying, *going], "now": now}
@@ -209,9 +214,19 @@ def _remove_rows(connection: Connection, source_ids: list[UUID], library: Path, 
     outcome.excluded += list(staying)
 
 
+def _holding_nothing_else(connection: Connection, due: list[_Deletion]) -> list[_Deletion]:
+    """Those that can end: a container goes with, or after, everything that lies in it."""
+    while True:
+        asked = {"source_ids": [deletion.source_id for deletion in due]}
+        holding = {source_id for (source_id,) in connection.execute(load_queries("contained")["still_holding"], asked)}
+        if not holding:
+            return due
+        due = [deletion for deletion in due if deletion.source_id not in holding]
+
+
 def _stays(deletion: _Deletion) -> bool:
-    """Whether the source stays in the catalog, because a walk would bring it back otherwise."""
-    return deletion.intent == "keep_file" and deletion.kind == "file"
+    """Whether the source stays in the catalog, because a walk, or the listing of its container, would bring it back otherwise."""
+    return deletion.intent == "keep_file" and deletion.kind in {"file", "contained"}
 
 
 def _present_hash(library: Path, deletion: _Deletion) -> str | None:

@@ -16,7 +16,7 @@ from stemma.library.spool import hash_source
 from stemma.settings import SETTINGS, Stage
 from stemma.store.postgres import Connection
 
-OnDisk = Literal["same", "changed", "gone", "unreadable"]
+OnDisk = Literal["same", "changed", "gone", "unreadable", "contained"]
 
 
 class UnknownChunk(RequestError):
@@ -78,8 +78,11 @@ class TracedFile(BaseModel):
 
     source_path: str = Field(description="Path relative to the library.")
     content_hash: str = Field(description="sha256 of the bytes that were read.")
-    on_disk: OnDisk = Field(description="What lies there now, hashed just now.")
-    content_hash_on_disk: str | None = Field(description="sha256 of what lies there now; null when it could not be read.")
+    on_disk: OnDisk = Field(description="What lies there now, hashed just now; `contained`: no file of its own, it lies in its container.")
+    content_hash_on_disk: str | None = Field(
+        description="sha256 of what lies there now; null when it could not be read, or lies in a container."
+    )
+    container_path: str | None = Field(description="Path of the mail or archive that it lies in; null for a file of its own.")
 
 
 class TracedStage(BaseModel):
@@ -111,7 +114,9 @@ class StoredLineage:
     content_hash: str | None
     """None for what is no file."""
     disk_path: bytes | None
-    """None when no file was ever seen here."""
+    """None when no file was ever seen here, and of what lies in a container."""
+    container_path: str | None
+    """Of the mail or archive that it lies in; None for a file of its own."""
 
     def compared(self, library: Path) -> Lineage:
         """The whole lineage, the file hashed once more. It takes as long as reading the file: hold no transaction meanwhile."""
@@ -121,7 +126,7 @@ class StoredLineage:
         if self.content_hash is None:
             return None
         found: str | None = None
-        state: OnDisk = "gone"
+        state: OnDisk = "gone" if self.container_path is None else "contained"
         if self.disk_path is not None:
             try:
                 found, _ = hash_source(library, self.disk_path, self.source_path)
@@ -130,7 +135,13 @@ class StoredLineage:
                 state = "gone"
             except UnreadableFile:
                 state = "unreadable"
-        return TracedFile(source_path=self.source_path, content_hash=self.content_hash, on_disk=state, content_hash_on_disk=found)
+        return TracedFile(
+            source_path=self.source_path,
+            content_hash=self.content_hash,
+            on_disk=state,
+            content_hash_on_disk=found,
+            container_path=self.container_path,
+        )
 
 
 def trace(connection: Connection, identifier: str) -> StoredLineage:
@@ -161,6 +172,7 @@ def trace(connection: Connection, identifier: str) -> StoredLineage:
         source_path=row["source_path"],
         content_hash=row["content_hash"],
         disk_path=row["disk_path"],
+        container_path=source.container_path,
     )
 
 

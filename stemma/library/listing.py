@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 
 from sql import load_queries
 from stemma.errors import RequestError
+from stemma.library.contained import MAX_PER_FILE
 from stemma.store.postgres import Connection
 
 _DOC_ID = re.compile(r"[0-9a-f]{16}")
@@ -44,7 +45,7 @@ class SourceRow:
     source_path: str
     workspace: str
     """Key."""
-    kind: Literal["file", "note", "artifact", "thread_day"]
+    kind: Literal["file", "note", "artifact", "thread_day", "contained"]
     partition_key: str
     doc_id: str | None
     content_hash: str | None
@@ -78,6 +79,11 @@ class SourceRow:
     updated_at: datetime
     failure: str | None
     """How the last attempt failed, as a sentence: its number, stage, code and duration."""
+    media_type: str | None
+    """Of a contained document, as its container says."""
+    container_id: UUID | None
+    """The source of the mail or archive that holds it."""
+    container_path: str | None
 
 
 def list_sources(
@@ -92,6 +98,11 @@ def list_sources(
     rows = _rows(connection, status=status, workspace=workspace, after=after, limit=limit + 1)
     page = rows[:limit]
     return page, page[-1].source_path if len(rows) > limit else None
+
+
+def contained_sources(connection: Connection, source_id: UUID) -> list[SourceRow]:
+    """What lies in a mail or archive, by path; not what lies in that again."""
+    return _rows(connection, container_id=source_id, limit=MAX_PER_FILE)
 
 
 def count_by_status(connection: Connection) -> dict[str, int]:
@@ -138,8 +149,15 @@ def _source_id(text: str) -> UUID | None:
 
 def _rows(
     connection: Connection, *, status: str | None = None, workspace: str | None = None, after: str | None = None,
-    source_id: UUID | None = None, limit: int,
+    source_id: UUID | None = None, container_id: UUID | None = None, limit: int,
 ) -> list[SourceRow]:  # fmt: skip
-    parameters = {"status": status, "workspace": workspace, "after": after, "source_id": source_id, "limit": limit}
+    parameters = {
+        "status": status,
+        "workspace": workspace,
+        "after": after,
+        "source_id": source_id,
+        "container_id": container_id,
+        "limit": limit,
+    }
     with connection.cursor(row_factory=class_row(SourceRow)) as cursor:
         return cursor.execute(load_queries("library")["list_sources"], parameters).fetchall()

@@ -110,7 +110,19 @@ def workspace_key(source_path: str) -> str:
 def folders_of(source_path: str) -> list[str]:
     """Every folder above the file, from the top: `a/b/c.txt` -> `["a", "a/b"]`."""
     parts = source_path.split("/")[:-1]
-    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
+    return [
+        "/".join(parts[: depth + 1]) for depth in range(len(parts)) if parts[depth]
+    ]  # of `mail.eml//a/b.txt`: `mail.eml`, `mail.eml//a`
+
+
+def contained_path(container_path: str, member_path: str) -> str:
+    """The path of what lies in a mail or archive. No file has it: a path on disk has no empty component."""
+    return f"{container_path}//{member_path}"
+
+
+def member_chain(source_path: str) -> tuple[str, ...]:
+    """How a contained document is reached from its file, container by container; empty for a file."""
+    return tuple(source_path.split("//")[1:])
 
 
 def file_type(source_path: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sql import load_queries
-from stemma.library.looks import last_look
+from stemma.library.looks import last_look, last_request
 from stemma.store.postgres import Connection
 
 
@@ -46,7 +46,7 @@ def progress(connection: Connection, since: datetime) -> Progress:
     attempts = connection.execute(queries["attempts_since"], {"since": since}).fetchone()
     assert walk is not None and attempts is not None
     look = last_look(connection)
-    fresh = look.at is not None and look.at >= since
+    fresh = look.at is not None and look.at >= max(since, last_request(connection) or since)  # members that were listed wait for a look
     complete, seen, new, changed, vanished = walk
     n_open, published, failed, runs, parsed, contexts, embedded = attempts
     return Progress(

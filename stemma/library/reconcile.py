@@ -14,6 +14,7 @@ from stemma.errors import StemmaError
 from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.library.catalog import WalkOutcome, library_name, walk_library
+from stemma.library.contained import follow_containers
 from stemma.library.deletion import delete_sources, pending_deletions
 from stemma.library.looks import LastLook, last_look, last_request, note_look
 from stemma.library.staleness import claimable_sources, n_sources, settling_sources, stale_counts
@@ -85,6 +86,8 @@ def reconcile(
     if due:
         walk = walk_library(pool, settings, budget_s=settings.walk_budget_s, now=now)
         said.append(walk.message)
+    with autocommitted(pool) as connection:
+        follow_containers(connection, now=now)
     said += _delete(pool, settings, remove_sparse, now=now)
     said += _retire(pool, settings, remove_sparse, now=now)
     stale = None

@@ -102,7 +102,7 @@ def delete_selected(
     intent: Literal["keep_file", "remove_file"],
     now: datetime | None = None,
 ) -> DeletionReport:
-    """Mark and delete the sources; what is being deleted already is carried on with.
+    """Mark and delete the sources with all that lies in them; what is being deleted already is carried on with.
 
     Raises as `delete_sources`: everything selected is out of every search by then, and the same call or the reconciler ends it.
     """

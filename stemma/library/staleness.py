@@ -156,4 +156,5 @@ def stale_query_parameters(
         "now_ns": now_ns,
         "settled_ns": now_ns - RACY_WINDOW_NS,
         "manual": sorted(settings.manual_assets),
+        "zip_archives": settings.zip_archives,
     }  # fmt: skip

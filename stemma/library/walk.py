@@ -161,7 +161,7 @@ def _entries(path: bytes) -> Iterator[tuple[os.DirEntry[bytes], str]]:
     with os.scandir(path) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
     # Litter must not take a name from a document, so it is named by itself.
-    documents = [entry for entry in entries if _skipped_by_name(entry.name, at_root=False) is None]
+    documents = [entry for entry in entries if skipped_by_name(entry.name, at_root=False) is None]
     names = dict(zip((entry.name for entry in documents), source_names(entry.name for entry in documents), strict=True))
     return iter([(entry, names.get(entry.name) or source_name(entry.name)) for entry in entries])
 
@@ -182,7 +182,7 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 def _classified(
     root: bytes, entry: os.DirEntry[bytes], disk_path: bytes, source_path: str, own: frozenset[tuple[int, int]]
 ) -> Entry | None:
-    if reason := _skipped_by_name(entry.name, at_root=b"/" not in disk_path):
+    if reason := skipped_by_name(entry.name, at_root=b"/" not in disk_path):
         return Skipped(disk_path, source_path, reason)
     if entry.is_symlink():
         return Skipped(disk_path, source_path, _link_reason(root, entry.path))
@@ -197,7 +197,8 @@ def _classified(
     return Skipped(disk_path, source_path, "special_file")
 
 
-def _skipped_by_name(name: bytes, *, at_root: bool) -> SkipReason | None:
+def skipped_by_name(name: bytes, *, at_root: bool = False) -> SkipReason | None:
+    """Why an entry is no document whatever it holds; None: its name says nothing against it."""
     text = name.decode("utf-8", "replace").lower()
     if text.startswith(_LEFTOVER_BEGINNINGS) or text.endswith(_LEFTOVER_ENDINGS) or text in _LEFTOVER_NAMES:
         return "leftover"

@@ -1,16 +1,19 @@
 """E-mail: single messages (eml) and mailboxes (mbox)."""
 
 import mailbox
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 
+from stemma.parsing.attachments import attached
 from stemma.parsing.cleaning import clean_line, stated_title
 from stemma.parsing.draft import Draft, DraftBuilder, Source
 from stemma.parsing.encoding import NotText, decode
 from stemma.parsing.html import add_html, html_tree
+from stemma.parsing.members import Entry, Listing
 
 SHOWN = ("From", "To", "Cc", "Date", "Subject")
 """The headers that a reader sees, in this order."""
@@ -20,16 +23,22 @@ def parse_email(source: Source) -> Draft:
     """The headers a reader sees and the names of the attachments, then the plain body, else the HTML one."""
     data = source.path.read_bytes()
     message = _message(data)
-    builder = DraftBuilder(source)
+    builder, listing = DraftBuilder(source), Listing(source)
     headers = _headers(message)
-    attachments = _attachments(message)
-    add_headers(builder, headers, attachments)
+    for entry in attached(message, source):
+        listing.add(entry)
+    add_headers(builder, headers, [member.name for member in listing.members])
     _add_body(builder, message)
     return builder.finish(
         title=stated_title(headers["Subject"]),
         empty=not data.strip(),
-        metadata={"author": headers["From"] or None, "sent_at": sent_at(headers["Date"]), "attachments": attachments},
+        metadata={"author": headers["From"] or None, "sent_at": sent_at(headers["Date"]), **listing.metadata},
     )
+
+
+def email_entries(source: Source) -> Iterator[Entry]:
+    """What is attached to a message."""
+    return attached(_message(source.path.read_bytes()), source)
 
 
 def parse_mbox(source: Source) -> Draft:
@@ -38,25 +47,27 @@ def parse_mbox(source: Source) -> Draft:
     Raises:
         CorruptDocument: no line `From ...` begins a message.
     """
-    builder = DraftBuilder(source)
+    builder, listing = DraftBuilder(source), Listing(source)
     n_messages = 0
-    box = mailbox.mbox(source.path, create=False)
-    try:
-        for key in box.iterkeys():
-            message = _message(box.get_bytes(key))
-            headers = _headers(message)
-            builder.add(headers["Subject"] or "(no subject)", "heading", level=1)
-            add_headers(builder, headers, _attachments(message))
-            _add_body(builder, message)
-            n_messages += 1
-    finally:
-        box.close()
+    for number, message in _messages(source):
+        headers = _headers(message)
+        members = [listing.add(entry) for entry in _numbered(number, message, source)]
+        builder.add(headers["Subject"] or "(no subject)", "heading", level=1)
+        add_headers(builder, headers, [member.name for member in members if member])
+        _add_body(builder, message)
+        n_messages = number
     if not n_messages:
         raise source.corrupt("no message begins in it")
-    return builder.finish(metadata={"n_messages": n_messages})
+    return builder.finish(metadata={"n_messages": n_messages, **listing.metadata})
 
 
-def add_headers(builder: DraftBuilder, headers: Mapping[str, str], attachments: list[str]) -> None:
+def mbox_entries(source: Source) -> Iterator[Entry]:
+    """What is attached to the messages of a mailbox, each below the number of its message."""
+    for number, message in _messages(source):
+        yield from _numbered(number, message, source)
+
+
+def add_headers(builder: DraftBuilder, headers: Mapping[str, str], attachments: Sequence[str]) -> None:
     """Append a line per header that is not blank, and one with the names of the attachments."""
     lines = [f"{name}: {value}" for name, value in headers.items() if value]
     builder.add("\n".join([*lines, *([f"Attachments: {', '.join(attachments)}"] if attachments else [])]))
@@ -92,16 +103,18 @@ def _headers(message: EmailMessage) -> dict[str, str]:
     return {name: clean_line(str(message.get(name, "") or "")) for name in SHOWN}
 
 
-def _attachments(message: EmailMessage) -> list[str]:
-    """Names; of an attached message, its subject; of a part without a name, its type."""
-    names: list[str] = []
-    for part in message.iter_attachments():
-        name = part.get_filename()
-        if not name and part.get_content_type() == "message/rfc822":
-            inner = next((inner for inner in part.walk() if inner is not part), None)
-            name = str(inner.get("Subject", "")) if inner is not None else None
-        names.append(clean_line(name or part.get_content_type()))
-    return names
+def _messages(source: Source) -> Iterator[tuple[int, EmailMessage]]:
+    """The messages of a mailbox with their numbers from 1."""
+    box = mailbox.mbox(source.path, create=False)
+    try:
+        for number, key in enumerate(box.iterkeys(), start=1):
+            yield number, _message(box.get_bytes(key))
+    finally:
+        box.close()
+
+
+def _numbered(number: int, message: EmailMessage, source: Source) -> Iterator[Entry]:
+    return (replace(entry, names=(str(number), *entry.names)) for entry in attached(message, source))
 
 
 def _add_body(builder: DraftBuilder, message: EmailMessage) -> None:

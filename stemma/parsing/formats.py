@@ -1,7 +1,7 @@
 """The registry of formats: which parser reads a file, decided from its first bytes and its extension."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -10,6 +10,7 @@ from typing import cast
 from stemma.errors import UnsupportedFormat
 from stemma.parsing.draft import Draft, Source
 from stemma.parsing.encoding import utf16_without_bom
+from stemma.parsing.members import Entry
 
 HEAD_BYTES = 8_192
 """How many bytes of a file `detect_format` wants to see."""
@@ -30,6 +31,8 @@ class Format:
     libraries: tuple[str, ...] = ()
     """Distributions whose version changes the output."""
     mime_type: str | None = None
+    entries: str | None = None
+    """`module:function` that goes through what a file holds, of a format whose files hold documents of their own."""
 
     @property
     def parser(self) -> str:
@@ -43,8 +46,17 @@ class Format:
 
     def load(self) -> Parser:
         """The parser's function. Raises ImportError when its library is not installed."""
-        module, function = self.loader.split(":")
-        return cast(Parser, getattr(import_module(module), function))
+        return cast(Parser, _function(self.loader))
+
+    def load_entries(self) -> Callable[[Source], Iterator[Entry]]:
+        """The function that goes through a container of this format."""
+        assert self.entries is not None, f"{self.id} holds no documents"
+        return cast(Callable[[Source], Iterator[Entry]], _function(self.entries))
+
+
+def _function(address: str) -> object:
+    module, function = address.split(":")
+    return getattr(import_module(module), function)
 
 
 _OOXML = "application/vnd.openxmlformats-officedocument"
@@ -58,7 +70,7 @@ FORMATS: dict[str, Format] = {
         Format("html", "stemma.parsing.html:parse_html", 3, ("lxml",), "text/html"),
         Format("csv", "stemma.parsing.delimited:parse_csv", 2, (), "text/csv"),
         Format("tsv", "stemma.parsing.delimited:parse_tsv", 2, (), "text/tab-separated-values"),
-        Format("eml", "stemma.parsing.email:parse_email", 2, ("lxml",), "message/rfc822"),
+        Format("eml", "stemma.parsing.email:parse_email", 3, ("lxml",), "message/rfc822", "stemma.parsing.email:email_entries"),
         Format("pdf", "stemma.parsing.pdf_pipelines:parse_pdf", 3, ("pypdfium2", "rapidocr", "docling-slim"), "application/pdf"),
         Format("docx", "stemma.parsing.docx:parse_docx", 3, ("lxml",), f"{_OOXML}.wordprocessingml.document"),
         Format("pptx", "stemma.parsing.pptx:parse_pptx", 3, ("lxml",), f"{_OOXML}.presentationml.presentation"),
@@ -79,8 +91,18 @@ FORMATS: dict[str, Format] = {
         Format("jsonl", "stemma.parsing.json_text:parse_jsonl", 1, (), "application/jsonl"),
         Format("code", "stemma.parsing.code:parse_code", 1, ("charset-normalizer",), "text/plain"),
         Format("subtitles", "stemma.parsing.subtitles:parse_subtitles", 1, (), "text/vtt"),
-        Format("mbox", "stemma.parsing.email:parse_mbox", 1, ("lxml",), "application/mbox"),
-        Format("msg", "stemma.parsing.outlook:parse_msg", 1, ("lxml", "python-oxmsg"), "application/vnd.ms-outlook"),
+        Format("mbox", "stemma.parsing.email:parse_mbox", 2, ("lxml",), "application/mbox", "stemma.parsing.email:mbox_entries"),
+        Format(
+            "msg",
+            "stemma.parsing.outlook:parse_msg",
+            2,
+            ("lxml", "python-oxmsg"),
+            "application/vnd.ms-outlook",
+            "stemma.parsing.outlook:msg_entries",
+        ),
+        Format(
+            "zip", "stemma.parsing.archive:parse_zip", 1, ("charset-normalizer",), "application/zip", "stemma.parsing.archive:zip_entries"
+        ),
         Format("image", "stemma.parsing.images:parse_image", 1, ("pillow", "rapidocr")),
         Format("ole", "stemma.parsing.ole:parse_ole", 2, ("olefile", "python-calamine", "python-oxmsg")),
     )
@@ -135,6 +157,7 @@ _TEXT_FORMATS = frozenset({
 })  # fmt: skip
 _OLE_FORMATS = frozenset({"xls", "msg", "ole"})
 _ZIP_FOLDERS = ((b"word/", "docx"), (b"ppt/", "pptx"), (b"xl/", "xlsx"))
+_OFFICE_PARTS = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"word/", b"ppt/", b"xl/", b"mimetype")
 _ZIPPED = frozenset({"docx", "pptx", "xlsx", "odt", "odp", "ods", "epub", "xlsb"})
 _MIME_TYPE = re.compile(rb"mimetype.{0,64}?application/(vnd\.oasis\.opendocument\.[a-z]+|epub\+zip)", re.DOTALL)  # the first part, stored
 _BY_MIME_TYPE = {
@@ -164,9 +187,12 @@ def detect_format(head: bytes, file_type: str) -> Format | None:
     return FORMATS.get(format_id) if format_id else None
 
 
-def require_format(head: bytes, file_type: str, *, source_path: str) -> Format:
-    """`detect_format`, for a caller who needs one. Raises UnsupportedFormat, naming the extension."""
-    if format := detect_format(head, file_type):
+def require_format(head: bytes, file_type: str, *, source_path: str, zip_archives: bool = False) -> Format:
+    """`detect_format`, for a caller who needs one; archives are read only if asked for. Raises UnsupportedFormat, naming the extension."""
+    format = detect_format(head, file_type)
+    if format is not None and format.id == "zip" and not zip_archives:
+        raise UnsupportedFormat(source_path, "archives are read only while ZIP_ARCHIVES is on")
+    if format is not None:
         return format
     kind = f".{file_type.lower()} files" if file_type else "files of this kind"
     raise UnsupportedFormat(source_path, f"no parser reads {kind}")
@@ -181,6 +207,8 @@ def _by_bytes(head: bytes, extension: str) -> str | None:
     by_extension = EXTENSIONS.get(extension)
     if signed := _by_signature(head, by_extension):
         return signed
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")) and extension == "zip" and not _begins_as_office(head):
+        return "zip"
     if head.startswith(b"PK\x03\x04"):
         return _office(head, by_extension)
     if head.startswith(_UNREAD) or extension in _UNREAD_EXTENSIONS:
@@ -212,6 +240,11 @@ def _office(head: bytes, by_extension: str | None) -> str | None:
         format_id = min(shown)[1]
         return "xlsb" if format_id == "xlsx" and (by_extension == "xlsb" or b"xl/workbook.bin" in head) else format_id
     return by_extension if by_extension in _ZIPPED else None
+
+
+def _begins_as_office(head: bytes) -> bool:
+    """Whether the first part of a zip is one of an Office package: an archive may hold such a package, and is none."""
+    return head[30 : 30 + int.from_bytes(head[26:28], "little")].startswith(_OFFICE_PARTS)
 
 
 def _is_bitmap(head: bytes) -> bool:

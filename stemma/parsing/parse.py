@@ -1,6 +1,8 @@
 """One file -> one parsed document, in this process: judges what a parser returns and names what it raises."""
 
 import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
@@ -10,6 +12,7 @@ from stemma.parsing.cleaning import clean_metadata, is_visible
 from stemma.parsing.document import Page, ParsedDocument
 from stemma.parsing.draft import Draft, ParsingOptions, Source
 from stemma.parsing.formats import Format
+from stemma.parsing.members import take_out
 from stemma.parsing.work_folder import WorkFolder
 
 log = structlog.get_logger(__name__)
@@ -35,23 +38,43 @@ def parse_file(
         DocumentError: a subclass whose code says why; nothing else leaves here but interrupts.
     """
     source = Source(path, source_path, options, WorkFolder(work_folder), pictures)
-    started = time.monotonic()
-    try:
+    with _named_failures(source, format):
         draft = Draft("", empty=True) if path.stat().st_size == 0 else format.load()(source)
         source.check_length(len(draft.text))
+    return judged(draft, format)
+
+
+def take_out_members(
+    path: Path, *, source_path: str, format: Format, options: ParsingOptions, targets: Mapping[str, Path]
+) -> dict[str, DocumentError | None]:
+    """Write members (path in the container -> file) out of a private copy of their container; path -> None, or why not.
+
+    Raises:
+        DocumentError: the container itself cannot be read.
+    """
+    source = Source(path, source_path, options)
+    with _named_failures(source, format):
+        return take_out(source, format.load_entries()(source), targets)
+
+
+@contextmanager
+def _named_failures(source: Source, format: Format) -> Generator[None]:
+    """Give whatever a parser raises the code that says why."""
+    started = time.monotonic()
+    try:
+        yield
     except DocumentError:
         raise
     except MemoryError as error:
-        raise ParseMemoryExceeded(source_path, "the parser ran out of memory") from error
+        raise ParseMemoryExceeded(source.source_path, "the parser ran out of memory") from error
     except OSError as error:
-        raise UnreadableFile(source_path, f"reading it failed ({error.strerror or type(error).__name__})") from error
+        raise UnreadableFile(source.source_path, f"reading it failed ({error.strerror or type(error).__name__})") from error
     except RecursionError as error:
         raise source.corrupt("its content is nested too deeply") from error
     except Exception as error:
         # Parsers meet every kind of damage; their messages may name paths of this host, so only the log has them.
-        log.warning("Parser failed", source_path=source_path, format=format.id, elapsed_s=time.monotonic() - started, exc_info=True)
-        raise CorruptDocument(source_path, f"the {format.parser} parser could not read it ({type(error).__name__})") from error
-    return judged(draft, format)
+        log.warning("Parser failed", source_path=source.source_path, format=format.id, elapsed_s=time.monotonic() - started, exc_info=True)
+        raise CorruptDocument(source.source_path, f"the {format.parser} parser could not read it ({type(error).__name__})") from error
 
 
 def judged(draft: Draft, format: Format) -> ParsedDocument:

@@ -18,7 +18,7 @@ from stemma.errors import DocumentError
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import Format
 from stemma.parsing.memory import forget_peak, peak_bytes
-from stemma.parsing.parse import parse_file
+from stemma.parsing.parse import parse_file, take_out_members
 
 _PR_SET_PDEATHSIG = 1
 _NETWORK_EVENTS = frozenset(
@@ -61,12 +61,17 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
     format = Format(**fields)
     path, work_folder = (Path(os.fsdecode(bytes.fromhex(job[name]))) if job[name] else None for name in ("path", "work_folder"))
     assert path is not None
+    options = ParsingOptions(**job["options"])
     try:
+        if "targets" in job:
+            targets = {member: Path(os.fsdecode(bytes.fromhex(target))) for member, target in job["targets"].items()}
+            taken = take_out_members(path, source_path=job["source_path"], format=format, options=options, targets=targets)
+            return {"taken": {member: error and {"code": error.code, "detail": error.detail} for member, error in taken.items()}}
         document = parse_file(
             path,
             source_path=job["source_path"],
             format=format,
-            options=ParsingOptions(**job["options"]),
+            options=options,
             work_folder=work_folder,
             pictures=tuple(job["pictures"]),
         )

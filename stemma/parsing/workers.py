@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -44,6 +44,28 @@ class ParseJob:
     """With FIGURES as format: the places of the pictures to take."""
 
 
+@dataclass(frozen=True, slots=True)
+class TakeOutJob:
+    """One container out of which members are taken: path in the container -> new file."""
+
+    path: Path
+    source_path: str
+    format: Format
+    options: ParsingOptions
+    targets: Mapping[str, Path]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOut:
+    """Path in the container -> None when it was written, or why it could not be; a path that no member has is absent."""
+
+    members: Mapping[str, DocumentError | None]
+
+
+Job = ParseJob | TakeOutJob
+Answer = ParsedDocument | TakenOut | DocumentError
+
+
 class ParserPool:
     """Parses in `size` processes, which are started at the first job and kept warm.
 
@@ -74,6 +96,13 @@ class ParserPool:
         are `retryable` when the work folder holds more than before: the next parse of the file goes on from there.
         Not reentrant: one iteration at a time. Leaving it early ends the documents that are being parsed.
         """
+        return cast(Iterator[tuple[ParseJob, ParsedDocument | DocumentError]], self._answers(jobs))
+
+    def take_out(self, jobs: Iterable[TakeOutJob]) -> Iterator[tuple[TakeOutJob, TakenOut | DocumentError]]:
+        """As `parse`, but members of containers are written to files of the caller's."""
+        return cast(Iterator[tuple[TakeOutJob, TakenOut | DocumentError]], self._answers(jobs))
+
+    def _answers(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
         assert not self._busy, "a pool serves one iteration at a time"
         self._busy = True
         waiting = iter(jobs)
@@ -91,7 +120,7 @@ class ParserPool:
                     return
                 for worker in _ready(working):
                     if (result := worker.result(self._timeout_s)) is not None:
-                        job, worker.job = cast(ParseJob, worker.job), None
+                        job, worker.job = cast(Job, worker.job), None
                         self.last_peak_bytes = worker.peak_bytes
                         yield job, result
         finally:
@@ -117,7 +146,7 @@ class _Worker:
     """One process, started when it is needed, and the job it is at."""
 
     def __init__(self, memory_bytes: int) -> None:
-        self.job: ParseJob | None = None
+        self.job: Job | None = None
         self.peak_bytes: int | None = None
         self.closed = False
         self._memory_bytes = memory_bytes
@@ -134,7 +163,7 @@ class _Worker:
         assert self._process is not None and self._process.stdout is not None
         return self._process.stdout
 
-    def give(self, job: ParseJob, timeout_s: float, recycle_after: int) -> None:
+    def give(self, job: Job, timeout_s: float, recycle_after: int) -> None:
         """Hand over a job; its clock starts. The process is started or replaced first where that is due."""
         self._deadline = time.monotonic() + timeout_s
         self.peak_bytes = None
@@ -149,21 +178,24 @@ class _Worker:
         assert self._process is not None and self._process.stdin is not None
         self.job = job
         self._n_jobs += 1
-        self._n_batches = WorkFolder(job.work_folder).n_batches()
+        work_folder = _work_folder(job)
+        self._n_batches = WorkFolder(work_folder).n_batches()
         message = {
             "path": os.fsencode(job.path.absolute()).hex(),  # a name need not be text
-            "work_folder": None if job.work_folder is None else os.fsencode(job.work_folder.absolute()).hex(),
+            "work_folder": None if work_folder is None else os.fsencode(work_folder.absolute()).hex(),
             "source_path": job.source_path,
             "format": asdict(job.format),
             "options": asdict(job.options),
-            "pictures": job.pictures,
+            "pictures": job.pictures if isinstance(job, ParseJob) else (),
         }
+        if isinstance(job, TakeOutJob):
+            message["targets"] = {member: os.fsencode(target.absolute()).hex() for member, target in job.targets.items()}
         try:
             write_frame(cast(Any, self._process.stdin), message)
         except BrokenPipeError:
             self.closed = True  # it died; `result` says so
 
-    def result(self, timeout_s: float) -> ParsedDocument | DocumentError | None:
+    def result(self, timeout_s: float) -> Answer | None:
         """The answer to the job, an error when a limit was passed or the process ended, None while it works."""
         assert self.job is not None
         message = self._receive()
@@ -243,7 +275,7 @@ class _Worker:
     def _ended(self, error: DocumentError) -> DocumentError:
         """The error of a parse that was ended: worth a retry if it had finished pages, since the next one goes on after them."""
         assert self.job is not None
-        error.retryable = WorkFolder(self.job.work_folder).n_batches() > self._n_batches
+        error.retryable = WorkFolder(_work_folder(self.job)).n_batches() > self._n_batches
         return error
 
     def _died(self) -> DocumentError:
@@ -259,9 +291,19 @@ class _Worker:
         return self._ended(WorkerDied(source_path, f"the parser's process ended without an answer ({how})"))
 
 
-def _answer(job: ParseJob, message: dict[str, Any]) -> ParsedDocument | DocumentError:
+def _work_folder(job: Job) -> Path | None:
+    return job.work_folder if isinstance(job, ParseJob) else None
+
+
+def _answer(job: Job, message: dict[str, Any]) -> Answer:
     if "document" in message:
         return ParsedDocument.from_json(json.dumps(message["document"]))
+    if "taken" in message:
+        return TakenOut({member: refusal and _refusal(job, refusal) for member, refusal in message["taken"].items()})
+    return _refusal(job, message)
+
+
+def _refusal(job: Job, message: dict[str, Any]) -> DocumentError:
     error = error_codes()[message["code"]]
     assert issubclass(error, DocumentError)
     return error(job.source_path, message["detail"])

@@ -168,7 +168,7 @@ class SourceBody(BaseModel):
     source_id: UUID = Field(description="The document across edits and renames.")
     source_path: str = Field(description="Path relative to the library.")
     workspace: str
-    kind: str = Field(description="file, note, artifact or thread_day.")
+    kind: str = Field(description="file, note, artifact, thread_day, or contained: an attachment or a member of an archive.")
     title: str = Field(description="The document's title, or the file's name.")
     doc_id: str | None = Field(description="The live version.")
     content_hash: str | None = Field(description="sha256 of the file's bytes, as hashed last.")
@@ -195,6 +195,15 @@ class SourceBody(BaseModel):
     file_modified_at: datetime | None
     ingested_at: datetime | None
     updated_at: datetime
+    media_type: str | None = Field(description="Of a contained document, as its container says.")
+    container_id: UUID | None = Field(description="source_id of the mail or archive that holds it.")
+    container_path: str | None
+
+
+class DocumentBody(SourceBody):
+    """A source with the documents that lie in it: attachments of a mail, members of an archive."""
+
+    contained: list[SourceBody] = Field(description="By path; what lies in one of these, its own answer says.")
 
 
 class SourceList(BaseModel):

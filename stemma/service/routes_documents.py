@@ -1,6 +1,7 @@
 """`/api/documents`: every source with its status, and what is published of it."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ from psycopg.rows import dict_row
 
 from sql import load_queries
 from stemma.library.cancellation import Chosen, NothingToCancel, NothingToRetry, cancel_documents, retry_documents
-from stemma.library.listing import SourceRow, Status, UnknownDocument, list_sources, source_of
+from stemma.library.listing import SourceRow, Status, UnknownDocument, contained_sources, list_sources, source_of
 from stemma.library.selection import DeletionReport, Named, Selected, Selection, delete_selected, select_sources
 from stemma.orchestrator import terminate_runs
 from stemma.retrieval.scope import without_unstorable
@@ -22,6 +23,7 @@ from stemma.service.bodies import (
     ChunkList,
     DeleteBody,
     DeletionBody,
+    DocumentBody,
     FailedDeletion,
     NamedSource,
     SourceBody,
@@ -63,10 +65,12 @@ def list_documents(
 
 
 @router.get("/{id}", responses=ONE, summary="One document")
-def read_document(document: DocumentId, service: RunningService) -> SourceBody:
-    """The source that the id names, with its status and what is live of it."""
+def read_document(document: DocumentId, service: RunningService) -> DocumentBody:
+    """The source that the id names, with its status, what is live of it, what holds it and what it holds."""
     with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
-        return SourceBody.model_validate(source_of(connection, without_unstorable(document)))
+        source = source_of(connection, without_unstorable(document))
+        contained = contained_sources(connection, source.source_id)
+    return DocumentBody.model_validate(asdict(source) | {"contained": contained})
 
 
 @router.get(

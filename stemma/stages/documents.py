@@ -14,17 +14,23 @@ from stemma.errors import DocumentError, MovedWhileReading
 from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.library.claims import open_source_rows
+from stemma.library.contained import Contents, record_contents
+from stemma.library.paths import contained_path, file_type, partition_key
 from stemma.library.spool import SpooledFile, SpoolUnavailable, spool
 from stemma.parsing.document import ParsedDocument
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import HEAD_BYTES, Format, require_format
+from stemma.parsing.members import contained_in
 from stemma.parsing.workers import ParseJob, ParserPool
 from stemma.stages.run import Fact, Run, StageOutcome, Version, count_calls, found_before, now, record
-from stemma.store.stage_results import StageResult, result_key, store_results
+from stemma.stages.taking_out import take_out_sources
+from stemma.store.stage_results import StageResult, read_results, result_key, store_results
 
 PREVIEW_LINES = 20
 PREVIEW_CHARS = 1_500
 UNFINISHED_KEPT_S = 86_400  # since a page was last added
+LISTED_MEMBERS = 100
+"""Partition keys of what a container holds, shown with its own partition; the page and the API list all."""
 
 DOCUMENT_FRAME = pl.Schema({"key": pl.String, "title": pl.String, "document": pl.String})
 
@@ -57,13 +63,18 @@ def spool_files(run: Run, sources: pl.DataFrame) -> Spooled:
         raise SpoolUnavailable(error.strerror or str(error)) from error
     files: dict[str, SpooledFile] = {}
     failures: dict[str, DocumentError] = {}
-    for source_id, disk_path, source_path in sources.select("source_id", "disk_path", "source_path").iter_rows():
+    contained = pl.col("kind") == "contained"
+    for source_id, disk_path, source_path in sources.filter(~contained).select("source_id", "disk_path", "source_path").iter_rows():
         try:
             files[source_id] = spool(
                 run.settings.library, disk_path, folder, source_path=source_path, max_bytes=run.settings.max_file_bytes
             )
         except DocumentError as error:
             failures[source_id] = error
+    if not (inside := sources.filter(contained)).is_empty():
+        taken, refused = take_out_sources(run, inside, folder)
+        files |= taken
+        failures |= refused
     moved = [source_id for source_id, error in failures.items() if error.code == "moved_while_reading"]
     excluded = [
         source_id
@@ -142,13 +153,14 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
     formats: dict[str, Format] = {}
     keys: dict[str, str] = {}
     paths: dict[str, str] = {}
-    for source_id, source_path, file_type in spooled.sources.select("source_id", "source_path", "file_type").iter_rows():
+    for source_id, source_path, extension in spooled.sources.select("source_id", "source_path", "file_type").iter_rows():
         paths[source_id] = source_path
         if (file := spooled.files.get(source_id)) is None:
             continue
         try:
             with file.path.open("rb") as opened:
-                formats[source_id] = require_format(opened.read(HEAD_BYTES), file_type, source_path=source_path)
+                head = opened.read(HEAD_BYTES)
+            formats[source_id] = require_format(head, extension, source_path=source_path, zip_archives=run.settings.zip_archives)
         except DocumentError as error:
             failures[source_id] = error
             continue
@@ -177,7 +189,11 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
     with run.pool.connection() as connection:
         outputs = {key: document.output_hash for key, (document, _) in made.items()}
         results = found | store_results(connection, run.lake, "documents", frame, outputs, fingerprint=run.wanted.parsing, now=now())
-        ready = {source_id: results[key] for source_id, key in keys.items() if key in results}
+    ready = {source_id: results[key] for source_id, key in keys.items() if key in results}
+    contents = _contents(run, spooled.sources, formats, ready, made)
+    failures |= (untaken := record_contents(run.pool, run.run_id, contents, now=now()))
+    ready = {source_id: result for source_id, result in ready.items() if source_id not in untaken}
+    with run.pool.connection() as connection:
         rows = {source_id: (spooled.files[source_id].content_hash, result.output_hash, result.key) for source_id, result in ready.items()}
         held = record(run, connection, "documents", run.wanted.parsing, rows)
         count_calls(run, connection, parsed=dict.fromkeys(parsed, 1) | dict.fromkeys(refused, 1))
@@ -187,7 +203,7 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
     for key in {*made, *(key for key, error in refused_keys.items() if not error.retryable)}:
         shutil.rmtree(unfinished[key], ignore_errors=True)
     partitions = dict(spooled.sources.select("source_id", "partition_key").iter_rows())
-    described = _describe(spooled, ready, made)
+    described = _describe(spooled, ready, made, contents)
     return StageOutcome(
         {
             partitions[source_id]: Version(result.output_hash, described[source_id])
@@ -196,6 +212,27 @@ def _parse(run: Run, spooled: Spooled) -> StageOutcome:
         },
         {partitions[source_id]: error for source_id, error in failures.items()},
     )
+
+
+def _contents(
+    run: Run, sources: pl.DataFrame, formats: Mapping[str, Format], ready: Mapping[str, StageResult],
+    made: Mapping[str, tuple[ParsedDocument, float]],
+) -> dict[str, Contents]:  # fmt: skip
+    """source_id -> what lies in it, of every container of the batch and of everything that was one before."""
+    listing = {source_id: result for source_id, result in ready.items() if formats[source_id].entries is not None}
+    unread = {result.key: result for result in listing.values() if result.key not in made}
+    texts: dict[str, str] = {}
+    if unread:
+        texts = dict(read_results(run.lake, unread.values(), ["document"]).unique("key").select("key", "document").iter_rows())
+    contents: dict[str, Contents] = {}
+    for source_id, result in listing.items():
+        document = made[result.key][0] if result.key in made else ParsedDocument.from_json(texts[result.key])
+        contents[source_id] = Contents(result.output_hash, contained_in(document))
+    for source_id, source_path, listed in sources.select("source_id", "source_path", "listed_output").iter_rows():
+        unwanted = source_id not in formats and file_type(source_path) == "zip" and not run.settings.zip_archives
+        if listed is not None and source_id not in contents and (source_id in ready or unwanted):
+            contents[source_id] = Contents(None)
+    return contents
 
 
 def _parse_files(run: Run, work: Mapping[str, ParseJob]) -> tuple[dict[str, tuple[ParsedDocument, float]], dict[str, DocumentError]]:
@@ -220,19 +257,24 @@ def _parse_files(run: Run, work: Mapping[str, ParseJob]) -> tuple[dict[str, tupl
 
 
 def _describe(
-    spooled: Spooled, ready: Mapping[str, StageResult], made: Mapping[str, tuple[ParsedDocument, float]]
+    spooled: Spooled, ready: Mapping[str, StageResult], made: Mapping[str, tuple[ParsedDocument, float]], contents: Mapping[str, Contents]
 ) -> dict[str, dict[str, Fact]]:
     """source_id -> metadata for a person: name, size, pages, characters, parser, preview."""
-    names = {source.source_id: source.source_path.rsplit("/", 1)[-1] for source in open_source_rows(spooled.sources)}
+    paths = {source.source_id: source.source_path for source in open_source_rows(spooled.sources)}
     described: dict[str, dict[str, Fact]] = {}
     for source_id, result in ready.items():
         file = spooled.files[source_id]
         described[source_id] = {
-            "file_name": names[source_id],
+            "file_name": paths[source_id].rsplit("/", 1)[-1],
             "content_hash": file.content_hash,
             "bytes": file.stat.size,
             "parse_calls": int(result.key in made),
         }
+        if (held := contents.get(source_id)) and held.members:
+            keys = [partition_key(contained_path(paths[source_id], member.path)) for member in held.members]
+            described[source_id] |= {"contained": len(keys), "contained_partitions": "\n".join(keys[:LISTED_MEMBERS])}
+        if container := paths[source_id].rpartition("//")[0]:
+            described[source_id]["contained_in"] = partition_key(container)
         if (answer := made.get(result.key)) is not None:
             document, seconds = answer
             described[source_id] |= {

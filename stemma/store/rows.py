@@ -326,7 +326,7 @@ class Source(Row):
     source_id: UUID
     workspace_id: int
     folder_id: int | None
-    kind: Literal["file", "note", "artifact", "thread_day"]
+    kind: Literal["file", "note", "artifact", "thread_day", "contained"]
     source_path: str
     partition_key: str
     disk_path: bytes | None
@@ -367,6 +367,12 @@ class Source(Row):
     updated_at: datetime
     wished_at: datetime | None
     wished_version: str | None
+    container_id: UUID | None
+    file_id: UUID | None
+    member_path: str | None
+    media_type: str | None
+    member_hash: str | None
+    listed_output: str | None
 
 
 class SparseCoverage(Row):

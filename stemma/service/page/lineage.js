@@ -8,6 +8,7 @@ const ON_DISK = {
   changed: "The file on disk has other bytes now.",
   gone: "The file is no longer there.",
   unreadable: "The file on disk cannot be read now.",
+  contained: "These bytes were taken out of the file that holds them.",
 };
 const SHORT = 12; // characters of a hash that are shown; the whole is in its title
 
@@ -52,7 +53,11 @@ function sections({ chunk, document, file, recipe, links }) {
       [document.published_at && `live since ${new Date(document.published_at).toLocaleString("en")}`],
       [document.warning_code && element("code", {}, document.warning_code)],
     ]),
-    file && section("File", file.source_path, [[hash("sha256", file.content_hash)], [element("span", { className: `on-disk ${file.on_disk}` }, ON_DISK[file.on_disk])]]),
+    file && section("File", file.source_path, [
+      [hash("sha256", file.content_hash)],
+      [file.container_path && `In ${file.container_path}`],
+      [element("span", { className: `on-disk ${file.on_disk}` }, ON_DISK[file.on_disk])],
+    ]),
     section("Recipe", null, recipe.map((stage) => [
       element("strong", {}, stage.stage), ` ${stage.made_by} `, stage.fingerprint ? hash("fingerprint", stage.fingerprint) : null,
       element("span", { className: "place" }, Object.entries(stage.settings).map(([name, value]) => `${name}=${value}`).join(", ")),

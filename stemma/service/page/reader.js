@@ -72,11 +72,28 @@ function heading(opened, text, span, parameters) {
     element("div", {},
       element("h1", {}, opened.title),
       element("p", { className: "path" }, opened.source_path),
+      opened.container_id ? element("p", { className: "container" }, "In ", link(opened.container_id, opened.container_path)) : null,
+      opened.contained.length ? contained(opened.contained) : null,
       element("p", { className: "place" }, whole.filter(Boolean).join(" · "))),
     lineageButton({ chunk: span && parameters.get("chunk"), document: opened.source_id }),
     here ? element("button", { type: "button", className: "here", onclick: showSpan }, here) : null,
     opened.error_message ? element("p", { className: "error" }, element("code", {}, opened.error_code), ` ${opened.error_message}`,
       opened.failure ? ` (${opened.failure})` : "") : null);
+}
+
+function link(sourceId, text) {
+  return element("a", { href: `#/document/${encodeURIComponent(sourceId)}` }, text);
+}
+
+/** What lies in a mail or archive: a link to each, or its name and why there is nothing to open yet. */
+function contained(sources) {
+  return element("ul", { className: "contained", "aria-label": "Contained documents" }, sources.map((source) => {
+    const name = source.source_path.split("//").at(-1);
+    const size = source.size === null ? null : count(source.size, "byte");
+    const state = source.doc_id ? null : source.error_code ?? source.status;
+    return element("li", {}, source.doc_id ? link(source.source_id, name) : name, " ",
+      element("span", { className: "place" }, [source.media_type, size, state].filter(Boolean).join(" · ")));
+  }));
 }
 
 function lineSpan(text, [from, to]) {

@@ -123,7 +123,7 @@ def test_a_deletion_that_is_killed_at_any_statement_ends_as_if_it_had_not_been(
         published.run("UPDATE sources SET presence = 'missing', missing_since = now() WHERE source_path = 'folder/goes.txt'")
         (published.library / "folder/goes.txt").unlink()
     source_id = mark(published, "folder/goes.txt", intent)
-    queries = deletion.load_queries("library")
+    load_queries = deletion.load_queries
 
     class Deadly(dict):
         def __getitem__(self, name: str):
@@ -132,7 +132,7 @@ def test_a_deletion_that_is_killed_at_any_statement_ends_as_if_it_had_not_been(
             return super().__getitem__(name)
 
     with monkeypatch.context() as patched:
-        patched.setattr(deletion, "load_queries", lambda _: Deadly(queries))
+        patched.setattr(deletion, "load_queries", lambda topic: Deadly(load_queries(topic)))
         with pytest.raises(Killed):
             delete(published, source_id)
     outcome = delete(published, source_id)

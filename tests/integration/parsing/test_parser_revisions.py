@@ -47,7 +47,7 @@ def outputs(shared, tmp_path_factory) -> dict[str, str]:
             path = folder / f"{format_id}-{number}.{extension}"
             path.write_bytes(data)
             try:
-                format = require_format(data[:HEAD_BYTES], extension, source_path=path.name)
+                format = require_format(data[:HEAD_BYTES], extension, source_path=path.name, zip_archives=True)
             except UnsupportedFormat:
                 continue
             if format.id == format_id:

@@ -67,6 +67,7 @@ MADE: dict[str, tuple[str, bytes]] = {
     "code": ("py", f'def harbours():\n    """{PROSE}"""\n\n    return 1\n'.encode() * 5),
     "subtitles": ("vtt", ("WEBVTT\n\n" + "".join(f"00:0{i}.000 --> 00:0{i}.900\n{PROSE}\n\n" for i in range(9))).encode()),
     "mbox": ("mbox", (f"{MESSAGE}{PROSE * 3}\n\n" * 3).encode()),
+    "zip": ("zip", zipped(**{"harbours.txt": PROSE * 3, "Häfen__overview.txt": PROSE})),
 }
 GIVEN = {
     "markdown": "md/d_mixed.md",
@@ -148,7 +149,7 @@ def check_damage(format_id: str, n_files: int, pool: ParserPool, shared: Path, f
         path = folder / f"{number}.{extension}"
         path.write_bytes(content)
         try:
-            format = require_format(content[:HEAD_BYTES], extension, source_path=path.name)
+            format = require_format(content[:HEAD_BYTES], extension, source_path=path.name, zip_archives=True)
         except UnsupportedFormat:
             continue
         jobs.append(ParseJob(path, path.name, format, ParsingOptions(ocr_engine="none")))

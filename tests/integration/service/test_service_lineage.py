@@ -24,6 +24,7 @@ def test_a_chunk_leads_to_its_file_and_its_links(client, published):
         "content_hash": hashlib.sha256("the second 𝄞 version\n\nwith two passages".encode()).hexdigest(),
         "content_hash_on_disk": hashlib.sha256("the second 𝄞 version\n\nwith two passages".encode()).hexdigest(),
         "on_disk": "same",
+        "container_path": None,
     }
     start, end = body["chunk"]["char_start"], body["chunk"]["char_end"]
     assert body["links"] == {

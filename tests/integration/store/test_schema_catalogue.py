@@ -37,6 +37,8 @@ FOREIGN_KEYS = {
     "documents_workspace_fk": ("documents", "workspaces", "CASCADE"),
     "folders_parent_fk": ("folders", "folders", "CASCADE"),
     "folders_workspace_fk": ("folders", "workspaces", "CASCADE"),
+    "sources_container_fk": ("sources", "sources", "NO ACTION"),
+    "sources_file_fk": ("sources", "sources", "NO ACTION"),
     "sources_folder_fk": ("sources", "folders", "SET NULL"),
     "sources_workspace_fk": ("sources", "workspaces", "CASCADE"),
     "sparse_coverage_publication_fk": ("sparse_coverage", "publications", "CASCADE"),

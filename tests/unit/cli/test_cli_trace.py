@@ -21,7 +21,7 @@ def lineage(**file) -> LinkedLineage:
             doc_id="0f3c9a1b2d4e5f60", source_id="s", title="A title", document_type="FILE", n_chars=100, n_chunks=4, document_output_hash=HASH,
             output_hash=HASH, publication_id=7, published_at=NOW, ingested_at=NOW, partition_key="a.md", run_id="r1", warning_code=None,
         ),
-        file=TracedFile(**{"source_path": "a.md", "content_hash": HASH, "on_disk": "same", "content_hash_on_disk": HASH} | file),
+        file=TracedFile(**{"source_path": "a.md", "content_hash": HASH, "on_disk": "same", "content_hash_on_disk": HASH, "container_path": None} | file),
         recipe=[TracedStage(stage="chunking", fingerprint=HASH, made_by="sentence", settings={"CHUNK_SIZE": 800})],
         links=LineageLinks(run="http://d/runs/r1", partition="http://d/assets", page="http://s/#/document"),
     )  # fmt: skip
@@ -42,3 +42,9 @@ def test_other_bytes_on_disk_are_told_with_their_hash(capsys):
     _print(lineage(on_disk="changed", content_hash_on_disk=OTHER))
     shown = capsys.readouterr().out
     assert "has other bytes now" in shown and OTHER in shown
+
+
+def test_what_lies_in_a_mail_is_told_with_the_mail(capsys):
+    _print(lineage(source_path="a.eml//b.txt", on_disk="contained", content_hash_on_disk=None, container_path="a.eml"))
+    shown = capsys.readouterr().out
+    assert "lies_in    a.eml" in shown and "taken out of its container" in shown

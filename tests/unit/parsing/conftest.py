@@ -21,7 +21,7 @@ def parse(tmp_path: Path) -> Callable[..., ParsedDocument]:
             path.write_bytes(given.encode() if isinstance(given, str) else given)
             given = path
         with given.open("rb") as file:
-            format = require_format(file.read(HEAD_BYTES), given.suffix[1:], source_path=given.name)
+            format = require_format(file.read(HEAD_BYTES), given.suffix[1:], source_path=given.name, zip_archives=True)
         return parse_file(given, source_path=given.name, format=format, options=ParsingOptions(**options))
 
     return parse

@@ -54,7 +54,7 @@ def test_an_office_file_is_known_by_its_parts_under_any_extension(folder, expect
 @pytest.mark.parametrize(
     ("head", "file_type"),
     [
-        (zipped("a.txt"), "zip"),
+        (zipped("a.txt"), "jar"),
         (zipped("drawing.xml"), "odg"),
         (b"\x1f\x8b\x08\0\0\0", "gz"),
         (b"\x7fELF\x02\x01\x01\0\0\0", ""),
@@ -76,3 +76,9 @@ def test_every_extension_leads_to_a_format_whose_parser_can_be_loaded():
 def test_a_parsers_version_names_its_revision_and_libraries():
     assert parser_versions()["pdf"].startswith("2+pypdfium2-")
     assert set(parser_versions()) == set(FORMATS)
+
+
+def test_archives_are_read_only_if_asked_for():
+    with pytest.raises(UnsupportedFormat, match="ZIP_ARCHIVES"):
+        require_format(zipped("a.txt"), "zip", source_path="a.zip")
+    assert require_format(zipped("a.txt"), "zip", source_path="a.zip", zip_archives=True).id == "zip"

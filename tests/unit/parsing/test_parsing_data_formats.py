@@ -147,7 +147,7 @@ def test_attachments_are_named_in_the_text(parse):
         "--B\nContent-Type: message/rfc822\nContent-Disposition: attachment\n\nSubject: Inner\n\nhidden\n--B--\n"
     )
     document = parse(mail, "eml")
-    assert document.text == "From: a@example.org\nSubject: S\nAttachments: réport.pdf, Inner\n\nbody"
+    assert document.text == "From: a@example.org\nSubject: S\nAttachments: réport.pdf, Inner.eml\n\nbody"
 
 
 def test_an_outlook_message_is_read_as_a_mail(parse):
