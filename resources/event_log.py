@@ -37,7 +37,7 @@ def prune_event_log(instance: dg.DagsterInstance, *, partitions: str, before: da
         partitions: the name of the dynamic set; what is old and of a partition that is not in it goes too, the last word on it as well.
     """
     # All of them at once: Dagster pages by the last run seen, and finds nothing more once that one is removed.
-    old = instance.get_run_ids(dg.RunsFilter(statuses=list(FINISHED_STATUSES), updated_before=before))
+    old = list(instance.get_run_ids(dg.RunsFilter(statuses=list(FINISHED_STATUSES), updated_before=before)))
     n_events = _prune_events(instance, [NO_RUN], partitions=partitions, before=before)
     n_kept = 0
     for start in range(0, len(old), RUNS_AT_ONCE):

@@ -49,6 +49,7 @@ def test_every_layer_has_its_checks():
         "documents:drift",
         "chunks:drift",
         "corpus:no_orphans",
+        "corpus:promises",
     }
 
 
@@ -86,7 +87,7 @@ def test_the_checks_of_a_document_are_per_partition_and_those_of_the_whole_corpu
     whole = {key.to_user_string() for key in graph.asset_check_keys if graph.get_check_spec(key).partitions_def is None}
     assert whole == {
         *(f"{layer}:whole_layer" for layer in LAYERS), *(f"{layer}:up_to_date" for layer in LAYERS),
-        "documents:drift", "chunks:drift", "corpus:no_orphans",
+        "documents:drift", "chunks:drift", "corpus:no_orphans", "corpus:promises",
     }  # fmt: skip
 
 

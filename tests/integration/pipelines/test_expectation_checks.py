@@ -101,13 +101,19 @@ def test_the_audit_holds_every_layer_and_warns_of_drift(pipeline, corpus):
         corpus.write(f"{n}.txt", f"scrap {n}")
     assert pipeline.batch_run(first_batch(corpus)).success
     corpus.rows("UPDATE documents SET n_chars = n_chars + 1 WHERE source_path = '1.txt' RETURNING 1")
+    corpus.rows("UPDATE original_index_counter SET next = 0 RETURNING 1")
     result = defs.resolve_job_def("audit").execute_in_process(instance=pipeline.instance)
     assert result.success
     found = {(one.asset_key.to_user_string(), one.check_name): one for one in result.get_asset_check_evaluations()}
-    assert {key for key, one in found.items() if not one.passed} == {("documents", "whole_layer"), ("chunks", "drift")}
+    assert {key for key, one in found.items() if not one.passed} == {
+        ("documents", "whole_layer"),
+        ("chunks", "drift"),
+        ("corpus", "promises"),
+    }
     assert found["chunks", "drift"].severity is dg.AssetCheckSeverity.WARN
     assert found["documents", "whole_layer"].metadata["partitions"].value == 1
-    assert len(found) == 9
+    assert found["corpus", "promises"].description == "1 original_index_reused"
+    assert len(found) == 10
 
 
 def test_every_materialization_links_to_the_page_and_the_last_carries_the_columns_lineage(pipeline, corpus):
@@ -130,4 +136,4 @@ def test_materializing_a_document_in_the_ui_does_not_audit_the_corpus(pipeline, 
     job = defs.resolve_implicit_global_asset_job_def()  # the one that the UI's button launches, with every check of the asset
     result = job.execute_in_process(instance=pipeline.instance, partition_key="a.txt", asset_selection=[dg.AssetKey("documents")])
     assert result.success
-    assert {one.check_name for one in result.get_asset_check_evaluations()} == {"parsed", "expectations"}
+    assert {one.check_name for one in result.get_asset_check_evaluations()} == {"parsed", "expectations", "up_to_date"}

@@ -106,7 +106,7 @@ def test_what_the_command_line_switched_is_reported_by_a_run_of_the_sensors(publ
 
 def test_the_tick_says_what_is_wanted_and_not_there(published, other_model):
     with published.corpus.installation.pool.connection() as connection:
-        set_overrides(connection, published.corpus.settings, {"EMBEDDING_MODEL": other_model})
+        set_overrides(connection, published.corpus.settings, {"EMBEDDING_MODEL": other_model, "EMBEDDING_POLICY": "manual"})
     assert "searches read the vectors of minilm" in tick(published).skip_message
 
 
