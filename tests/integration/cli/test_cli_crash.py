@@ -44,6 +44,7 @@ def test_a_start_right_after_a_kill_waits_for_the_watchdog(crashed):
     assert crashed.json("status")["problems"] == {"service": None, "dagster": None}
 
 
+@pytest.mark.slow
 def test_what_is_left_when_the_watchdog_is_killed_too_is_cleared_by_the_next_start(crashed):
     watchdog = next(process for process in crashed.processes() if "stemma.cli.watchdog" in process.cmdline())
     os.kill(crashed.supervisor.pid, signal.SIGSTOP)  # or it would start another
@@ -58,6 +59,7 @@ def test_what_is_left_when_the_watchdog_is_killed_too_is_cleared_by_the_next_sta
     assert paths_found(crashed) == ["fruit.txt"]
 
 
+@pytest.mark.slow
 def test_a_pid_file_whose_pid_now_belongs_to_another_program_is_seen_through(crashed):
     """After a power cut a low pid is soon another's, and the wheel would take that for the server."""
     crashed.supervisor.send_signal(signal.SIGTERM)
@@ -97,6 +99,7 @@ def test_a_taken_port_is_named_with_its_variable_before_anything_is_started(cras
     assert crashed.processes() == []
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_starting_ends_what_was_started(crashed):
     starting = subprocess.Popen([sys.executable, "-m", "stemma.cli.main", "up"], env=crashed.environment, stderr=subprocess.PIPE, text=True)
     for line in starting.stderr:
@@ -109,6 +112,7 @@ def test_an_interrupt_while_starting_ends_what_was_started(crashed):
     assert crashed.processes() == []
 
 
+@pytest.mark.slow
 def test_a_detached_start_returns_when_everything_answers_and_goes_on(crashed):
     crashed.run("down")
     done = crashed.run("up", "--detach")

@@ -72,6 +72,7 @@ def wait_until_published(environment: dict[str, str], processes: Sequence[subpro
             time.sleep(0.25)
 
 
+@pytest.mark.slow
 def test_dagster_dev_alone_ingests_the_library(environment):
     with started((*PYTHON, "dagster", "dev", "-h", "127.0.0.1", "-p", free_port()), environment) as dev:
         wait_until_published(environment, [dev])

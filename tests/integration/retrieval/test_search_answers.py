@@ -102,7 +102,9 @@ def test_a_query_embedded_by_another_model_is_refused(corpus, ask):
 
     corpus.publish("a.md", "the needle lies here")
     for method in ("semantic", "hybrid"):
-        with pytest.raises(EmbeddingMismatch, match="embedded by other, the active index holds vectors of word-counts"):
+        with pytest.raises(
+            EmbeddingMismatch, match=r"embedded by other \(revision 2+, 32 dimensions\), the active index holds vectors of word-counts"
+        ):
             ask("needle", method=method, embedder=OtherModel())
     assert len(ask("needle", method="bm25", embedder=OtherModel()).hits) == 1
 

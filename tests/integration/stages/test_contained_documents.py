@@ -162,7 +162,14 @@ def test_deleting_a_mail_deletes_what_lies_in_it_and_an_excluded_attachment_stay
     assert status(inbox) == dict.fromkeys(["post/outer.eml", "post/outer.eml//deep.txt"], "ready")
 
 
-@pytest.mark.parametrize("selection", [Selection(workspaces=("post",)), Selection(folders=("post",)), Selection(paths=("post/outer.eml",))])
+@pytest.mark.parametrize(
+    "selection",
+    [
+        pytest.param(Selection(workspaces=("post",)), marks=pytest.mark.slow),
+        pytest.param(Selection(folders=("post",)), marks=pytest.mark.slow),
+        Selection(paths=("post/outer.eml",)),
+    ],
+)
 @pytest.mark.parametrize("intent", ["keep_file", "remove_file"])
 def test_however_a_mail_is_selected_all_that_lies_in_it_goes_in_the_same_call(inbox, selection, intent):
     here = inbox.installation

@@ -74,7 +74,7 @@ def test_every_extension_leads_to_a_format_whose_parser_can_be_loaded():
 
 
 def test_a_parsers_version_names_its_revision_and_libraries():
-    assert parser_versions()["pdf"].startswith("2+pypdfium2-")
+    assert parser_versions()["pdf"].startswith("3+pypdfium2-")
     assert set(parser_versions()) == set(FORMATS)
 
 
