@@ -273,8 +273,8 @@ class Seed:
 
 def _settings(home: Path, library: Path, database_url: str) -> Settings:
     return load_settings(
-        home=home, library=library, postgres_url=database_url, prune_grace_s=0, retry_backoff_s=0, run_dead_s=0.5, retire_after_s=5,
-        query_timeout_s=4, chunk_overlap=30, chunk_size=250,
+        home=home, library=library, postgres_url=database_url, prune_grace_s=0, retry_backoff_s=0, run_dead_s=0.5, launch_timeout_s=0.5,
+        retire_after_s=5, query_timeout_s=4, chunk_overlap=30, chunk_size=250,
     )  # fmt: skip
 
 
