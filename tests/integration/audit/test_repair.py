@@ -27,7 +27,10 @@ def embedded(corpus: Corpus) -> int:
     return corpus.value("SELECT coalesce(sum(n_embedded), 0) FROM attempts")
 
 
-@pytest.mark.parametrize("check", DAMAGE)
+QUICK = {"document_not_live", "offsets_differ", "vector_missing", "vector_differs"}
+
+
+@pytest.mark.parametrize("check", [pytest.param(check, marks=[] if check in QUICK else [pytest.mark.slow]) for check in DAMAGE])
 def test_every_damage_is_repaired_without_asking_the_model(sound: Corpus, check: str):
     chunks = "SELECT chunk_id, content, char_start, char_end FROM chunks ORDER BY chunk_id"
     before, n_embedded = sound.rows(chunks), embedded(sound)

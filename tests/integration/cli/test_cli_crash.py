@@ -38,6 +38,7 @@ def test_the_next_start_knows_the_library_and_does_no_work_twice(crashed):
     assert (summary["unchanged"], summary["published"], summary["model_calls"]["parse"]) == (3, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_start_right_after_a_kill_waits_for_the_watchdog(crashed):
     crashed.kill()
     crashed.up()
@@ -59,7 +60,6 @@ def test_what_is_left_when_the_watchdog_is_killed_too_is_cleared_by_the_next_sta
     assert paths_found(crashed) == ["fruit.txt"]
 
 
-@pytest.mark.slow
 def test_a_pid_file_whose_pid_now_belongs_to_another_program_is_seen_through(crashed):
     """After a power cut a low pid is soon another's, and the wheel would take that for the server."""
     crashed.supervisor.send_signal(signal.SIGTERM)
