@@ -125,10 +125,6 @@ SELECT s.source_id::text, s.source_path, s.disk_path, s.presence, s.content_hash
 -- The objects that results lie in.
 SELECT DISTINCT object FROM stage_results ORDER BY object;
 
--- name: oldest_open_attempt
--- What a run under way may be about to record is younger than this.
-SELECT min(queued_at) FROM attempts WHERE finished_at IS NULL;
-
 -- name: publish_again
 -- Nothing counts as published of these sources, so that the next run writes their documents anew from what the lake and the caches hold.
 WITH forgotten AS (

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from sql import load_queries
 from stemma.audit.violations import violations
-from stemma.chunking.graphemes import next_visible
+from stemma.chunking.promises import broken_spans
 from stemma.embedding.embedder import EmbeddingSpec
 from stemma.library.staleness import stale_sources
 from stemma.settings import Fingerprints, Settings
@@ -46,18 +46,8 @@ def _wrong_spans(connection: Connection) -> Iterator[tuple[str, str, str]]:
     with connection.cursor("document_spans") as cursor:
         cursor.itersize = DOCUMENTS_AT_ONCE
         for doc_id, source_id, text, *columns in cursor.execute(load_queries("audit")["document_spans"]):
-            covered = 0
-            for chunk_index, char_start, char_end, content in zip(*columns, strict=True):
-                if text[char_start:char_end] != content:
-                    yield doc_id, source_id, f"chunk {chunk_index} is not the text between {char_start} and {char_end}"
-                    break
-                if next_visible(text, covered, char_start) is not None:
-                    yield doc_id, source_id, f"text between {covered} and {char_start} is in no chunk"
-                    break
-                covered = max(covered, char_end)
-            else:
-                if next_visible(text, covered, len(text)) is not None:
-                    yield doc_id, source_id, f"text from {covered} on is in no chunk"
+            if broken := next(broken_spans(text, zip(*columns, strict=True)), None):
+                yield doc_id, source_id, broken
 
 
 def _vectors(connection: Connection) -> Iterator[pl.DataFrame]:

@@ -1,7 +1,7 @@
 """The library and the lake against the rows: what lies on the disk is known, and what is known lies there."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import polars as pl
 
@@ -14,9 +14,6 @@ from stemma.library.walk import Found, LibraryUnavailable, walk
 from stemma.settings import Settings
 from stemma.store.lake import Lake
 from stemma.store.postgres import Connection
-
-YOUNG = timedelta(hours=1)
-"""An object this young may belong to work that is about to record it."""
 
 
 def audit_files(connection: Connection, settings: Settings, *, deep: bool) -> Iterator[pl.DataFrame]:
@@ -63,8 +60,7 @@ def audit_lake(connection: Connection, lake: Lake, *, now: datetime) -> Iterator
     queries = load_queries("audit")
     objects = {stored.name: stored for stored in lake.objects()}  # listed first: what is recorded meanwhile is named below
     named = {name for (name,) in connection.execute(queries["lake_objects_named"])}
-    oldest: datetime | None = connection.execute(queries["oldest_open_attempt"]).fetchall()[0][0]
-    before = min(now - YOUNG, oldest or now)
+    before: datetime = connection.execute(load_queries("garbage")["evictable_before"], {"now": now}).fetchall()[0][0]
     yield violations(
         "lake_object_missing", [(name, None, "its results are made again when they are needed") for name in sorted(named - objects.keys())]
     )

@@ -1,5 +1,7 @@
 """What every chunk frame promises, checked before it is written: a breach is a fault in a strategy, never in a document."""
 
+from collections.abc import Iterable, Iterator
+
 import polars as pl
 
 from stemma.chunking.frame import CHUNK_SCHEMA
@@ -13,21 +15,23 @@ def broken_promises(text: str, chunks: pl.DataFrame) -> list[str]:
     """
     if chunks.schema != CHUNK_SCHEMA:
         return [f"the frame's columns are {chunks.schema}"]
-    problems: list[str] = []
+    return list(broken_spans(text, chunks.select("chunk_index", "char_start", "char_end", "content").iter_rows()))
+
+
+def broken_spans(text: str, chunks: Iterable[tuple[int, int, int, str]]) -> Iterator[str]:
+    """The same of chunks given as (chunk_index, char_start, char_end, content), in order."""
     covered, last_start = 0, -1
-    rows = chunks.select("chunk_index", "char_start", "char_end", "content").iter_rows()
-    for position, (chunk_index, char_start, char_end, content) in enumerate(rows):
+    for position, (chunk_index, char_start, char_end, content) in enumerate(chunks):
         if chunk_index != position:
-            problems.append(f"chunk {position} has the index {chunk_index}")
+            yield f"chunk {position} has the index {chunk_index}"
         if text[char_start:char_end] != content:
-            problems.append(f"chunk {position} is not the text between {char_start} and {char_end}")
+            yield f"chunk {position} is not the text between {char_start} and {char_end}"
         if char_start <= last_start:
-            problems.append(f"chunk {position} does not begin after the one before it")
+            yield f"chunk {position} does not begin after the one before it"
         if next_visible(content, 0, len(content)) is None:
-            problems.append(f"chunk {position} is blank")
+            yield f"chunk {position} is blank"
         if next_visible(text, covered, char_start) is not None:
-            problems.append(f"text between {covered} and {char_start} is in no chunk")
+            yield f"text between {covered} and {char_start} is in no chunk"
         covered, last_start = max(covered, char_end), char_start
     if next_visible(text, covered, len(text)) is not None:
-        problems.append(f"text from {covered} on is in no chunk")
-    return problems
+        yield f"text from {covered} on is in no chunk"
