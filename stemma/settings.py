@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast, get_args
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AliasChoices, Field, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from stemma.errors import ConfigurationError, RequestError
@@ -93,7 +94,13 @@ class Settings(BaseSettings):
     lake: str | None = _setting(
         None, "installation", "Universal path (folder, s3://, gs://) of stage results; default: `lake` in the home."
     )
-    llm_url: str | None = _setting(None, "installation", "Server that speaks the OpenAI protocol; no strategy of this release needs one.")
+    llm_url: str | None = _setting(
+        None,
+        "installation",
+        "Server that speaks the OpenAI protocol, as in `http://127.0.0.1:8080/v1`; the only host that language models are asked of. "
+        "Unset: nothing is asked of any.",
+    )
+    llm_api_key: SecretStr | None = _setting(None, "installation", "Key for the server at LLM_URL; never shown.")
     service_host: str = _setting("127.0.0.1", "installation", "Address on which the query service listens.")
     service_port: int = _setting(8765, "installation", "Port of the query service and its page.", ge=1, le=65535)
     dagster_port: int = _setting(3000, "installation", "Port of the Dagster UI.", ge=1, le=65535)
@@ -173,6 +180,13 @@ class Settings(BaseSettings):
     over_fetch: int = _setting(5, "query", "Candidates each arm fetches per hit asked for.", ge=1, le=100)
     exact_scan_max_chunks: int = _setting(
         20_000, "query", "A scope of at most this many chunks is searched exactly instead of through HNSW.", ge=0
+    )
+    llm_model: str = _setting("default", "query", "Model asked for at LLM_URL; a server of one model takes any name.", min_length=1)
+    llm_timeout_s: float = _setting(
+        60.0, "query", "Longest time a language model's answer may take; of one that is streamed, longest silence.", gt=0
+    )
+    llm_attempts: int = _setting(
+        3, "query", "Requests to a language model's server that is away or overloaded, within that time.", ge=1, le=10
     )
     query_timeout_s: float = _setting(30.0, "query", "Longest time a search may take; below RETIRE_AFTER_S.", gt=0)
 
@@ -274,6 +288,19 @@ class Settings(BaseSettings):
                 conninfo.conninfo_to_dict(value if "://" in value else "://")
             except ProgrammingError:  # its message, and the value, may hold a password
                 raise ValueError("POSTGRES_URL is not a URL such as postgresql://user@host:5432/database") from None
+        return value
+
+    @field_validator("llm_url")
+    @classmethod
+    def _http(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                parts = urlsplit(value)
+                well_formed = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            except ValueError:  # its message, and the value, may hold a password
+                well_formed = False
+            if not well_formed:
+                raise ValueError("LLM_URL is not a URL such as http://127.0.0.1:8080/v1")
         return value
 
     @model_validator(mode="after")
