@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 import polars as pl
@@ -30,7 +31,7 @@ HIT_SCHEMA = pl.Schema({"chunk_id": pl.String, "publication_id": pl.Int64, "scor
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a search looks. None restricts nothing; an empty tuple matches nothing; the parts are joined by AND."""
+    """Where a search looks. None restricts nothing; an empty tuple matches nothing; values of a part are joined by OR, the parts by AND."""
 
     workspaces: tuple[str, ...] | None = None
     """Workspace keys."""
@@ -40,6 +41,20 @@ class Scope:
     """source_ids or doc_ids."""
     file_types: tuple[str, ...] | None = None
     """Extensions without the dot, lower case."""
+    document_types: tuple[str, ...] | None = None
+    """Values of `documents.document_type`, upper case."""
+    languages: tuple[str, ...] | None = None
+    """Values of `documents.language`: ISO 639-1 codes, lower case; "" is what has no known language."""
+    pages: tuple[tuple[int, int], ...] | None = None
+    """First and last page, slide or sheet, from 1; a passage that touches one of them matches, one without pages does not."""
+    sections: tuple[str, ...] | None = None
+    """Headings; a passage matches that has one of them in its `section_path`, whatever its depth."""
+    modified_from: datetime | None = None
+    """Documents whose own clock, `documents.file_modified_at`, is at this moment or later; those without one do not match."""
+    modified_before: datetime | None = None
+    ingested_from: datetime | None = None
+    """Documents that came into the corpus, `documents.ingested_at`, at this moment or later."""
+    ingested_before: datetime | None = None
 
 
 class LexicalIndex(Protocol):

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from stemma.lexical.index import Scope
 
@@ -16,7 +17,8 @@ def normalized(scope: Scope) -> Scope:
     left out: it matches nothing, and must not come to mean the root.
     """
     folders = _each(scope.folders, lambda folder: unicodedata.normalize("NFC", folder).strip("/"))
-    return Scope(
+    return replace(
+        scope,
         workspaces=_each(scope.workspaces, lambda key: unicodedata.normalize("NFC", key)),
         folders=None if folders is None or "" in folders else folders,
         documents=_each(scope.documents, str.lower),
