@@ -77,8 +77,18 @@ class SearchableCorpus:
         page: int | None = None,
         file_type: str | None = None,
         context: str | None = None,
+        document_type: str = "FILE",
+        modified_at: datetime | None = None,
+        ingested_at: datetime | None = None,
+        sections: Sequence[Sequence[str]] | None = None,
+        pages: Sequence[int] | None = None,
     ) -> Callable[[], Published]:
-        """Everything up to the publishing transaction, which the returned function runs."""
+        """Everything up to the publishing transaction, which the returned function runs.
+
+        Args:
+            sections: a trail of headings per passage.
+            pages: a page per passage; `page` is that of all.
+        """
         text = "\n\n".join(passages)
         content_hash = hashlib.sha256(text.encode()).hexdigest()
         doc_id = hashlib.sha256(f"{source_path}:{content_hash}".encode()).hexdigest()[:16]
@@ -118,9 +128,9 @@ class SearchableCorpus:
                 "char_end": starts[index] + len(passage),
                 "start_line": text[: starts[index]].count("\n") + 1,
                 "end_line": text[: starts[index] + len(passage)].count("\n") + 1,
-                "page_start": page,
-                "page_end": page,
-                "section_path": ["Top", f"Part {index}"],
+                "page_start": pages[index] if pages else page,
+                "page_end": pages[index] if pages else page,
+                "section_path": list(sections[index]) if sections else ["Top", f"Part {index}"],
                 "chunk_type": "prose",
                 "n_tokens": len(passage.split()),
                 "text_hash": hashlib.sha256(passage.encode()).hexdigest(),
@@ -129,7 +139,9 @@ class SearchableCorpus:
             }
             for index, passage in enumerate(passages)
         ]
-        self._add_entries(rows, source_id=str(source), source_path=source_path, workspace=workspace, file_type=file_type)
+        clocks = {"file_modified_at": modified_at, "ingested_at": ingested_at or datetime.now(UTC)}
+        document = {"document_type": document_type, "file_type": file_type, **clocks}
+        self._add_entries(rows, source_id=str(source), source_path=source_path, workspace=workspace, **document)
         published = Published(str(source), doc_id, publication_id, [row["chunk_id"] for row in rows])
 
         def go_live() -> Published:
@@ -140,23 +152,20 @@ class SearchableCorpus:
                     text=text,
                     content_hash=content_hash,
                     workspace=workspace,
-                    file_type=file_type,
                     rows=rows,
+                    **document,
                 )
             return published
 
         return go_live
 
-    def _add_entries(self, rows, *, source_id, source_path, workspace, file_type) -> None:
+    def _add_entries(self, rows, *, source_path, **shared) -> None:
         parts = source_path.split("/")[:-1]
-        now = datetime.now(UTC)
-        shared = {
-            "source_id": source_id, "workspace": workspace, "file_type": file_type, "language": "", "file_modified_at": now,
-            "ingested_at": now, "folders": ["/".join(parts[: depth + 1]) for depth in range(len(parts))],
-        }  # fmt: skip
-        self.keywords.add(pl.DataFrame([{name: (row | shared)[name] for name in ENTRY_SCHEMA} for row in rows], schema=ENTRY_SCHEMA))
+        shared |= {"language": "", "folders": ["/".join(parts[: depth + 1]) for depth in range(len(parts))]}
+        entries = [row | shared | {"sections": row["section_path"]} for row in rows]
+        self.keywords.add(pl.DataFrame([{name: entry[name] for name in ENTRY_SCHEMA} for entry in entries], schema=ENTRY_SCHEMA))
 
-    def _insert_document(self, published, *, source_path, text, content_hash, workspace, file_type, rows) -> None:
+    def _insert_document(self, published, *, source_path, text, content_hash, workspace, rows, **document) -> None:
         execute, source_id = self.connection.execute, published.source_id
         execute("DELETE FROM documents WHERE source_id = %s", [source_id])
         execute("UPDATE publications SET state = 'superseded', superseded_at = now() WHERE source_id = %s AND state = 'live'", [source_id])
@@ -166,16 +175,16 @@ class SearchableCorpus:
             INSERT INTO documents (publication_id, doc_id, source_id, workspace_id, source_path, source, file_name, file_type, document_type,
                                    content_hash, title, text, blocks, pages, parser, parser_version, chunker, extraction, used_ocr, n_chars,
                                    n_pages, n_chunks, parsing_fingerprint, chunking_fingerprint, contextualizing_fingerprint,
-                                   document_output_hash, output_hash, run_id)
+                                   document_output_hash, output_hash, run_id, file_modified_at, ingested_at)
             SELECT %(publication_id)s, %(doc_id)s, %(source_id)s, workspace_id, %(source_path)s, %(source_path)s, %(file_name)s,
-                   %(file_type)s, 'FILE', %(content_hash)s, %(file_name)s, %(text)s, '', '', 'test', '1', 'test', 'text', false,
-                   char_length(%(text)s), 0, %(n_chunks)s, 'p', 'c', 'x', 'd', 'o', 'test'
+                   %(file_type)s, %(document_type)s, %(content_hash)s, %(file_name)s, %(text)s, '', '', 'test', '1', 'test', 'text', false,
+                   char_length(%(text)s), 0, %(n_chunks)s, 'p', 'c', 'x', 'd', 'o', 'test', %(file_modified_at)s, %(ingested_at)s
               FROM workspaces WHERE key = %(workspace)s
             """,
             {
                 "publication_id": published.publication_id, "doc_id": published.doc_id, "source_id": source_id, "source_path": source_path,
-                "file_name": source_path.rpartition("/")[2], "file_type": file_type, "content_hash": content_hash, "text": text,
-                "n_chunks": len(rows), "workspace": workspace,
+                "file_name": source_path.rpartition("/")[2], "content_hash": content_hash, "text": text, "n_chunks": len(rows),
+                "workspace": workspace, **document,
             },
         )  # fmt: skip
         execute("UPDATE sources SET status = 'ready', last_publication_id = %s WHERE source_id = %s", [published.publication_id, source_id])

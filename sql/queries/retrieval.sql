@@ -7,6 +7,22 @@ AND (%(folders)s::text[] IS NULL
      OR EXISTS (SELECT FROM unnest(%(folders)s::text[]) AS folder WHERE starts_with(d.source_path, folder || '/')))
 AND (%(documents)s::text[] IS NULL OR d.doc_id = ANY (%(documents)s::text[]) OR d.source_id::text = ANY (%(documents)s::text[]))
 AND (%(file_types)s::text[] IS NULL OR d.file_type = ANY (%(file_types)s::text[]))
+AND (%(document_types)s::text[] IS NULL OR d.document_type = ANY (%(document_types)s::text[]))
+AND (%(modified_from)s::timestamptz IS NULL OR d.file_modified_at >= %(modified_from)s::timestamptz)
+AND (%(modified_before)s::timestamptz IS NULL OR d.file_modified_at < %(modified_before)s::timestamptz)
+AND (%(ingested_from)s::timestamptz IS NULL OR d.ingested_at >= %(ingested_from)s::timestamptz)
+AND (%(ingested_before)s::timestamptz IS NULL OR d.ingested_at < %(ingested_before)s::timestamptz)
+
+-- name: passage_in_scope
+-- Condition on chunks c, for the parts of a scope that narrow down within a document.
+(%(first_pages)s::integer[] IS NULL
+ OR EXISTS (SELECT FROM unnest(%(first_pages)s::integer[], %(last_pages)s::integer[]) AS wanted (first, last)
+             WHERE c.page_start <= wanted.last AND c.page_end >= wanted.first))
+AND (%(sections)s::text[] IS NULL OR c.section_path && %(sections)s::text[])
+
+-- name: only_passages
+-- Join that narrows vectors v down to passages in scope; left out where the scope takes whole documents.
+JOIN chunks AS c ON c.publication_id = v.publication_id AND c.chunk_index = v.chunk_index AND {passage_in_scope}
 
 -- name: count_in_scope
 -- Live chunks in scope, from the counts that each document carries.
@@ -14,6 +30,16 @@ SELECT coalesce(sum(d.n_chunks), 0)::bigint
   FROM documents AS d
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id
  WHERE {in_scope};
+
+-- name: count_passages_in_scope
+-- Live chunks in a scope that narrows down within documents, by looking at them; counted up to a bound, since more need not be told apart.
+SELECT count(*)
+  FROM (SELECT
+          FROM documents AS d
+          JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+          JOIN chunks AS c ON c.publication_id = d.publication_id
+         WHERE {in_scope} AND {passage_in_scope}
+         LIMIT %(bound)s) AS counted;
 
 -- name: nearest_exactly
 -- The chunks in scope nearest to the vector, by looking at all of them; MATERIALIZED keeps the planner off the HNSW index.
@@ -23,6 +49,7 @@ WITH scoped AS MATERIALIZED (
       FROM {vectors} AS v
       JOIN documents AS d ON d.publication_id = v.publication_id
       JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+      {only_passages}
      WHERE {in_scope}
 )
 SELECT c.chunk_id, c.publication_id, 1 - scoped.distance AS score
@@ -39,6 +66,7 @@ SELECT c.chunk_id, c.publication_id, 1 - nearest.distance AS score
           FROM {vectors} AS v
           JOIN documents AS d ON d.publication_id = v.publication_id
           JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+          {only_passages}
          WHERE {in_scope}
          ORDER BY v.embedding <=> %(vector)s
          LIMIT %(depth)s) AS nearest
@@ -54,7 +82,7 @@ SELECT c.chunk_id, c.publication_id, entry.score
   JOIN chunks AS c ON c.chunk_id = entry.chunk_id AND c.publication_id = entry.publication_id
   JOIN documents AS d ON d.publication_id = c.publication_id
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id
- WHERE {in_scope}
+ WHERE {in_scope} AND {passage_in_scope}
  ORDER BY entry.place;
 
 -- name: has_entries
@@ -75,7 +103,7 @@ SELECT c.chunk_id, c.publication_id, ts_rank(c.content_tsv, asked.words, 1)::flo
   JOIN chunks AS c ON c.content_tsv @@ asked.words
   JOIN documents AS d ON d.publication_id = c.publication_id
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id
- WHERE {in_scope}
+ WHERE {in_scope} AND {passage_in_scope}
  ORDER BY score DESC, c.chunk_id
  LIMIT %(depth)s;
 

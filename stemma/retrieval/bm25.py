@@ -3,11 +3,9 @@
 from collections.abc import Callable
 
 import polars as pl
-from psycopg import sql
 
-from sql import load_queries
 from stemma.lexical.index import HIT_SCHEMA, LexicalIndex, Scope
-from stemma.retrieval.scope import as_parameters
+from stemma.retrieval.scope import as_parameters, scoped
 from stemma.store.postgres import Connection
 
 GROWTH = 4  # each further look into the index asks for this many times as much
@@ -38,19 +36,15 @@ def bm25_ranking(
 
 def tsvector_ranking(connection: Connection, query: str, *, depth: int, scope: Scope) -> pl.DataFrame:
     """The first `depth` live chunks in scope that share a stem with the query, by ts_rank: HIT_SCHEMA. Needs PostgreSQL alone."""
-    queries = load_queries("retrieval")
-    statement = sql.SQL(queries["matching_text"]).format(in_scope=sql.SQL(queries["in_scope"]))
-    found = connection.execute(statement, {"query": query, "depth": depth, **as_parameters(scope)}, prepare=False).fetchall()
+    found = connection.execute(scoped("matching_text"), {"query": query, "depth": depth, **as_parameters(scope)}, prepare=False).fetchall()
     return pl.DataFrame(found, schema=HIT_SCHEMA, orient="row")
 
 
 def _live(connection: Connection, entries: pl.DataFrame, scope: Scope) -> pl.DataFrame:
-    queries = load_queries("retrieval")
-    statement = sql.SQL(queries["live_entries"]).format(in_scope=sql.SQL(queries["in_scope"]))
     parameters = {
         "chunk_ids": entries["chunk_id"].to_list(),
         "publication_ids": entries["publication_id"].to_list(),
         "scores": entries["score"].to_list(),
         **as_parameters(scope),
     }
-    return pl.DataFrame(connection.execute(statement, parameters, prepare=False).fetchall(), schema=HIT_SCHEMA, orient="row")
+    return pl.DataFrame(connection.execute(scoped("live_entries"), parameters, prepare=False).fetchall(), schema=HIT_SCHEMA, orient="row")

@@ -2,39 +2,67 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
+from psycopg import sql
+
+from sql import load_queries
 from stemma.lexical.index import Scope
 
 EVERYWHERE = Scope()
+_LARGEST_INTEGER = 2**31 - 1
 
 
 def normalized(scope: Scope) -> Scope:
     """The scope in the form in which the corpus stores its values.
 
     Folders and workspaces are NFC; a folder has no slash at either end, and the root's subtree is the whole library, so it
-    restricts nothing. Ids are lower case; file types are lower case without the dot. A value that nothing stored can equal is
-    left out: it matches nothing, and must not come to mean the root.
+    restricts nothing. Ids and languages are lower case, document types upper case; file types are lower case without the dot. A moment
+    without a time zone is UTC. A value that nothing stored can equal is left out: it matches nothing, and must not come to mean the root.
     """
     folders = _each(scope.folders, lambda folder: unicodedata.normalize("NFC", folder).strip("/"))
-    return replace(
-        scope,
+    return Scope(
         workspaces=_each(scope.workspaces, lambda key: unicodedata.normalize("NFC", key)),
         folders=None if folders is None or "" in folders else folders,
         documents=_each(scope.documents, str.lower),
         file_types=_each(scope.file_types, lambda kind: kind.lower().removeprefix(".")),
+        document_types=_each(scope.document_types, str.upper),
+        languages=_each(scope.languages, str.lower),
+        pages=_page_ranges(scope.pages),
+        sections=_each(scope.sections, str),
+        modified_from=_in_utc(scope.modified_from),
+        modified_before=_in_utc(scope.modified_before),
+        ingested_from=_in_utc(scope.ingested_from),
+        ingested_before=_in_utc(scope.ingested_before),
     )
 
 
 def matches_nothing(scope: Scope) -> bool:
     """Whether some part is an empty list."""
-    return () in (scope.workspaces, scope.folders, scope.documents, scope.file_types)
+    return () in vars(scope).values()
 
 
-def as_parameters(scope: Scope) -> dict[str, list[str] | None]:
-    """The values that `in_scope` of sql/queries/retrieval.sql binds."""
-    parts = {"workspaces": scope.workspaces, "folders": scope.folders, "documents": scope.documents, "file_types": scope.file_types}
-    return {name: None if values is None else list(values) for name, values in parts.items()}
+def narrows_documents_down(scope: Scope) -> bool:
+    """Whether the scope takes some passages of a document and leaves others."""
+    return scope.pages is not None or scope.sections is not None
+
+
+def scoped(name: str, **identifiers: sql.Composable) -> sql.Composed:
+    """The query of sql/queries/retrieval.sql with the conditions of a scope, whose values are `as_parameters`."""
+    queries = load_queries("retrieval")
+    conditions = {condition: sql.SQL(queries[condition]) for condition in ("in_scope", "passage_in_scope")}
+    return sql.SQL(queries[name]).format(**conditions, **identifiers)
+
+
+def as_parameters(scope: Scope) -> dict[str, Any]:
+    """The values that the conditions of `scoped` bind."""
+    parts: dict[str, Any] = {name: list(part) if isinstance(part, tuple) else part for name, part in vars(scope).items() if name != "pages"}
+    pages = scope.pages
+    return parts | {
+        "first_pages": None if pages is None else [first for first, _ in pages],
+        "last_pages": None if pages is None else [last for _, last in pages],
+    }
 
 
 def without_unstorable(text: str) -> str:
@@ -49,3 +77,14 @@ def is_storable(text: str) -> bool:
 
 def _each(values: Iterable[str] | None, change: Callable[[str], str]) -> tuple[str, ...] | None:
     return None if values is None else tuple(change(value) for value in values if is_storable(value))
+
+
+def _page_ranges(pages: tuple[tuple[int, int], ...] | None) -> tuple[tuple[int, int], ...] | None:
+    """Those of the ranges that some page can lie in, within the integers that PostgreSQL has."""
+    if pages is None:
+        return None
+    return tuple((max(first, 1), min(last, _LARGEST_INTEGER)) for first, last in pages if max(first, 1) <= min(last, _LARGEST_INTEGER))
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment

@@ -3,10 +3,9 @@
 import polars as pl
 from psycopg import sql
 
-from sql import load_queries
 from stemma.embedding.embedder import Vectors
 from stemma.lexical.index import HIT_SCHEMA, Scope
-from stemma.retrieval.scope import as_parameters
+from stemma.retrieval.scope import as_parameters, narrows_documents_down, scoped
 from stemma.store.embedding_indexes import EmbeddingIndex
 from stemma.store.postgres import Connection
 
@@ -22,17 +21,17 @@ def semantic_ranking(
     A scope of at most `exact_scan_max_chunks` chunks is searched exactly. A larger one goes through HNSW with an iterative scan;
     where that ends before `depth` chunks of the scope were found, the exact scan answers, so that a filter never costs hits.
     """
-    queries = load_queries("retrieval")
-    in_scope = sql.SQL(queries["in_scope"])
-    parameters = {"vector": vector, "depth": depth, **as_parameters(scope)}
+    within = narrows_documents_down(scope)
+    only_passages = scoped("only_passages") if within else sql.SQL("")
+    parameters = {"vector": vector, "depth": depth, "bound": max(exact_scan_max_chunks + 1, depth), **as_parameters(scope)}
 
     def rows(name: str) -> list[tuple[str, int, float]]:
-        query = sql.SQL(queries[name]).format(in_scope=in_scope, vectors=sql.Identifier(index.vector_table))
+        query = scoped(name, vectors=sql.Identifier(index.vector_table), only_passages=only_passages)
         # Never prepared: a generic plan would not know how narrow the scope is.
         return connection.execute(query, parameters, prepare=False).fetchall()
 
-    count = sql.SQL(queries["count_in_scope"]).format(in_scope=in_scope)
-    (n_in_scope,) = connection.execute(count, as_parameters(scope), prepare=False).fetchone() or (0,)
+    count = scoped("count_passages_in_scope" if within else "count_in_scope")
+    (n_in_scope,) = connection.execute(count, parameters, prepare=False).fetchone() or (0,)
     if n_in_scope <= exact_scan_max_chunks:
         found = rows("nearest_exactly")
     else:

@@ -1,5 +1,7 @@
 """Scopes: what each part lets through, in both arms."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 METHODS = ["semantic", "bm25", "hybrid"]
@@ -79,3 +81,53 @@ def test_a_renamed_source_is_found_under_its_published_path_until_it_is_publishe
         corpus.connection.execute("UPDATE sources SET source_path = 'moved/a.md' WHERE source_path = 'proj/a.md'")
     assert "proj/a.md" in found(folders=("proj",))
     assert found(folders=("moved",)) == set()
+
+
+def moment(day):
+    return datetime(2024, 5, day, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def passages(corpus, ask):
+    """The contents that a scope lets through, by every method the same, of two reports with pages, headings and clocks, and a note."""
+    corpus.publish(
+        "report.pdf", "needle one", "needle two", "needle three", pages=[1, 2, 7], modified_at=moment(1), ingested_at=moment(3),
+        sections=[["Intro"], ["Method"], ["Method", "Results"]],
+    )  # fmt: skip
+    corpus.publish("later.pdf", "needle four", pages=[2], modified_at=moment(2), ingested_at=moment(4), sections=[["Results"]])
+    corpus.publish("note", "needle five", document_type="NOTE", ingested_at=moment(5), sections=[[]])
+
+    def contents(**scope):
+        answers = {
+            method: {hit.content.removeprefix("needle ") for hit in ask("needle", method=method, **scope).hits} for method in METHODS
+        }
+        assert answers["semantic"] == answers["bm25"] == answers["hybrid"]
+        return answers["hybrid"]
+
+    return contents
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        ({"pages": ((2, 2),)}, {"two", "four"}),
+        ({"pages": ((1, 1), (3, 9))}, {"one", "three"}),
+        ({"pages": ((8, 99),)}, set()),
+        ({"pages": ()}, set()),
+        ({"pages": ((2, 7),), "documents": ("report.pdf",)}, set()),
+        ({"sections": ("Method",)}, {"two", "three"}),
+        ({"sections": ("Intro", "Results")}, {"one", "three", "four"}),
+        ({"sections": ("method", "Metho")}, set()),
+        ({"sections": ("Method",), "pages": ((7, 7),)}, {"three"}),
+        ({"document_types": ("note",)}, {"five"}),
+        ({"document_types": ("FILE", "NOTE"), "file_types": ("pdf",), "pages": ((7, 7),)}, {"three"}),
+        ({"modified_from": moment(2)}, {"four"}),
+        ({"modified_before": moment(2)}, {"one", "two", "three"}),
+        ({"modified_from": moment(1), "modified_before": moment(1)}, set()),
+        ({"ingested_from": moment(4)}, {"four", "five"}),
+        ({"ingested_from": moment(3), "ingested_before": moment(4), "sections": ("Results",)}, {"three"}),
+        ({"modified_from": moment(1).replace(tzinfo=None)}, {"one", "two", "three", "four"}),
+    ],
+)
+def test_pages_headings_types_and_clocks_narrow_down(passages, scope, expected):
+    assert passages(**scope) == expected
