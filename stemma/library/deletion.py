@@ -107,6 +107,7 @@ def mark_deleting(connection: Connection, source_ids: Sequence[UUID], intent: In
         lock_corpus_and_sources(connection, locked)
         given = {"source_ids": list(source_ids), "locked": locked, "intent": intent, "now": now}
         rows = connection.execute(load_queries("library")["mark_deleting"], given).fetchall()
+        _mark_history(connection, [source_id for (source_id,) in rows], now=now)
     marked = sorted({source_id for (source_id,) in rows} & set(source_ids))
     reach("deletion.marked")
     return marked
@@ -140,6 +141,13 @@ def delete_sources(
         if outcome.deleted:
             _drop_empty_folders(connection)
     return outcome
+
+
+def _mark_history(connection: Connection, source_ids: list[UUID], *, now: datetime) -> None:
+    """Let evidence, quotes and scopes of conversations know what they speak of is going; they keep what they show."""
+    queries = load_queries("conversations")
+    for query in ("mark_evidence", "mark_citations", "mark_scopes"):
+        connection.execute(queries[query], {"source_ids": source_ids, "now": now})
 
 
 def _deletions(connection: Connection, source_ids: list[UUID] | None) -> list[_Deletion]:

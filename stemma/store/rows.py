@@ -107,6 +107,61 @@ class CachedContext(Row):
     last_used_at: datetime
 
 
+class Citation(Row):
+    """A quote of an answer, in the coordinates of the document's version that it was taken from; the references are soft."""
+
+    table = "citations"
+
+    message_id: str
+    position: int
+    marker: str
+    chunk_id: str
+    doc_id: str
+    source_id: UUID
+    source_deleted_at: datetime | None
+    source_path: str
+    title: str
+    page_start: int | None
+    page_end: int | None
+    section_path: list[str]
+    quote: str
+    quote_char_start: int
+    quote_char_end: int
+
+
+class Conversation(Row):
+    """What was asked and answered on one subject, and where answers are looked for."""
+
+    table = "conversations"
+
+    conversation_id: str
+    workspace_id: int
+    group_id: str | None
+    title: str
+    source_scope: Json | None
+    """None: the whole library; empty: nothing."""
+    document_ids: list[UUID]
+    deleted_document_ids: list[UUID]
+    document_id: UUID | None
+    """The source, where the scope is exactly one and it was not deleted."""
+    cloud_id: int | None
+    agent_session_id: str | None
+    history_start_message_id: str | None
+    history_start_turn_index: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ConversationGroup(Row):
+    """A folder of conversations."""
+
+    table = "conversation_groups"
+
+    group_id: str
+    name: str
+    created_at: datetime
+
+
 class CorpusState(Row):
     """The one row that says what is active; every publication locks it."""
 
@@ -236,6 +291,44 @@ class Folder(Row):
     trashed_at: datetime | None
     created_at: datetime
     updated_at: datetime
+
+
+class Message(Row):
+    """A question, or an answer with how it was made."""
+
+    table = "messages"
+
+    message_id: str
+    conversation_id: str
+    turn_index: int
+    role: Literal["user", "assistant", "system"]
+    content: str
+    content_parts: Json
+    created_at: datetime
+    completed_at: datetime | None
+    retrieval_method: str | None
+    latency_ms: Json | None
+    reasoning: str | None
+    condensed_query: str | None
+    chat_engine: str | None
+    target_corpus: Literal["rag", "graph"] | None
+    graph_evidence: Json | None
+    model: str | None
+    degraded: list[str]
+    n_quotes_dropped: int
+
+
+class MessageSource(Row):
+    """Evidence of an answer, as it was shown; the references are soft."""
+
+    table = "message_sources"
+
+    message_id: str
+    rank: int
+    chunk_id: str
+    source_id: UUID | None
+    source_deleted_at: datetime | None
+    trace: Json
 
 
 class OriginalIndexCounter(Row):

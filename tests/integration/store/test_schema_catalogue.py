@@ -7,21 +7,30 @@ import pytest
 from stemma.store.postgres import connect
 
 TABLES = {
-    "app_settings", "attempts", "chunks", "context_cache", "corpus_state", "document_assets", "documents", "embedding_cache",
-    "embedding_indexes", "figures", "folders", "original_index_counter", "publications", "retired_partitions", "run_settings", "scans",
-    "schema_migrations", "sources", "sparse_coverage", "sparse_indexes", "stage_results", "stage_state", "workspaces",
+    "app_settings", "attempts", "chunks", "citations", "context_cache", "conversation_groups", "conversations", "corpus_state",
+    "document_assets", "documents", "embedding_cache", "embedding_indexes", "figures", "folders", "message_sources", "messages",
+    "original_index_counter", "publications", "retired_partitions", "run_settings", "scans", "schema_migrations", "sources",
+    "sparse_coverage", "sparse_indexes", "stage_results", "stage_state", "workspaces",
 }  # fmt: skip
 """All there may be. Users, memberships, tokens, connectors and replication are left out on purpose."""
 
 JSONB = {
-    "chunks.metadata", "documents.document_metadata", "embedding_indexes.spec", "run_settings.fingerprints", "run_settings.settings",
+    "chunks.metadata", "conversations.source_scope", "documents.document_metadata", "embedding_indexes.spec", "message_sources.trace",
+    "messages.content_parts", "messages.graph_evidence", "messages.latency_ms", "run_settings.fingerprints", "run_settings.settings",
     "scans.skipped", "scans.unlistable",
 }  # fmt: skip
-"""Documents' and chunks' metadata, frozen specs and settings, and lists of paths with a reason: nothing that is queried by itself."""
+"""Documents' and chunks' metadata, frozen specs and settings, lists of paths with a reason, what was shown: nothing that is queried by itself."""
+
+NULLABLE = {
+    "conversations.source_scope": "the whole library, which is not the empty scope",
+    "messages.graph_evidence": "no graph answered, which is not an empty answer",
+    "messages.latency_ms": "not measured: questions and imported answers",
+}
 
 WITHOUT_DEFAULT = {
     "chunks.metadata": "the whole validated record of the chunk: an empty one would be a lie",
     "embedding_indexes.spec": "a frozen spec has no default",
+    "message_sources.trace": "evidence without a snapshot would show nothing",
     "run_settings.fingerprints": "what the run froze",
     "run_settings.settings": "what the run froze",
 }
@@ -29,6 +38,9 @@ WITHOUT_DEFAULT = {
 FOREIGN_KEYS = {
     "attempts_source_fk": ("attempts", "sources", "CASCADE"),
     "chunks_document_fk": ("chunks", "documents", "CASCADE"),
+    "citations_message_fk": ("citations", "messages", "CASCADE"),
+    "conversations_group_fk": ("conversations", "conversation_groups", "SET NULL"),
+    "conversations_workspace_fk": ("conversations", "workspaces", "CASCADE"),
     "corpus_state_embedding_index_fk": ("corpus_state", "embedding_indexes", "RESTRICT"),
     "corpus_state_sparse_index_fk": ("corpus_state", "sparse_indexes", "RESTRICT"),
     "document_assets_document_fk": ("document_assets", "documents", "CASCADE"),
@@ -37,6 +49,8 @@ FOREIGN_KEYS = {
     "documents_workspace_fk": ("documents", "workspaces", "CASCADE"),
     "folders_parent_fk": ("folders", "folders", "CASCADE"),
     "folders_workspace_fk": ("folders", "workspaces", "CASCADE"),
+    "message_sources_message_fk": ("message_sources", "messages", "CASCADE"),
+    "messages_conversation_fk": ("messages", "conversations", "CASCADE"),
     "sources_container_fk": ("sources", "sources", "NO ACTION"),
     "sources_file_fk": ("sources", "sources", "NO ACTION"),
     "sources_folder_fk": ("sources", "folders", "SET NULL"),
@@ -79,8 +93,8 @@ def test_json_is_kept_only_where_the_list_says(catalogue):
 
 def test_jsonb_and_array_columns_are_never_null_and_have_a_default(catalogue):
     found = columns(catalogue, "(a.atttypid = 'jsonb'::regtype OR a.attndims > 0)")
-    assert {name for name, (not_null, _) in found.items() if not not_null} == set()
-    assert {name for name, (_, default) in found.items() if not default} == WITHOUT_DEFAULT.keys()
+    assert {name for name, (not_null, _) in found.items() if not not_null} == NULLABLE.keys()
+    assert {name for name, (_, default) in found.items() if not default} == WITHOUT_DEFAULT.keys() | NULLABLE.keys()
 
 
 def test_timestamps_know_their_zone(catalogue):
@@ -116,6 +130,13 @@ def test_foreign_keys_do_on_delete_what_the_list_says(catalogue):
     assert {name: (table, referenced, _ACTIONS[action]) for name, table, referenced, action in rows} == FOREIGN_KEYS
 
 
+def test_no_foreign_key_joins_history_and_corpus(catalogue):
+    """A workspace owns both; of the corpus itself nothing may take history along, nor be held by it."""
+    history = {"citations", "conversation_groups", "conversations", "message_sources", "messages"}
+    crossing = {name for name, (table, referenced, _) in FOREIGN_KEYS.items() if (table in history) != (referenced in history)}
+    assert crossing == {"conversations_workspace_fk"}
+
+
 def test_every_cascade_finds_its_rows_by_an_index(catalogue):
     """An index that begins with the referencing columns and covers every row: a partial one does not serve a cascade."""
     rows = catalogue.execute(
@@ -144,7 +165,8 @@ def enum_columns(catalogue) -> list[tuple[str, str, str]]:
 def test_the_columns_with_a_closed_set_of_values_are_known(catalogue):
     assert {f"{table}.{column}" for table, column, _ in enum_columns(catalogue)} == {
         "attempts.stage", "attempts.state", "chunks.chunk_type", "document_assets.kind", "documents.document_type", "documents.extraction",
-        "embedding_indexes.state", "folders.role", "folders.state", "folders.trash_kind", "publications.state", "scans.state",
+        "embedding_indexes.state", "folders.role", "folders.state", "folders.trash_kind", "messages.role", "messages.target_corpus", "publications.state",
+        "scans.state",
         "sources.deletion_intent", "sources.deletion_step", "sources.kind", "sources.presence", "sources.stage", "sources.status",
         "sources.wanted_stage", "sparse_indexes.backend", "sparse_indexes.state", "stage_results.stage", "stage_state.stage",
     }  # fmt: skip

@@ -11,7 +11,7 @@ from stemma.store.rows import ROWS, Row
 
 _PYTHON = {
     "int2": "int", "int4": "int", "int8": "int", "text": "str", "uuid": "UUID", "timestamptz": "datetime", "jsonb": "json", "bytea": "bytes",
-    "float4": "float", "numeric": "Decimal", "bool": "bool", "_int4": "list[int]", "_text": "list[str]", "vector": "list[float]",
+    "float4": "float", "numeric": "Decimal", "bool": "bool", "_int4": "list[int]", "_text": "list[str]", "_uuid": "list[uuid.UUID]", "vector": "list[float]",
     "tsvector": "str",
 }  # fmt: skip
 _LISTED = re.compile(r"\(\((\w+) = ANY \(ARRAY\[('[^\]]*)\]\)\)\)")
