@@ -58,7 +58,7 @@ def validate(frame: pl.DataFrame, suite: "Sequence[Expectation]") -> Verdict:
         return Verdict(0, says, ())
     import great_expectations as gx
 
-    batch = _context().data_sources.pandas_default.read_dataframe(frame.to_pandas())
+    batch = expectations_context().data_sources.pandas_default.read_dataframe(frame.to_pandas())
     result = batch.validate(
         gx.ExpectationSuite(name="suite", expectations=list(suite)), result_format={"result_format": "COMPLETE", "include_unexpected_rows": False}
     )  # fmt: skip
@@ -86,7 +86,7 @@ def _raised(part: Any) -> bool:
 
 
 @cache
-def _context() -> "EphemeralDataContext":
+def expectations_context() -> "EphemeralDataContext":
     """One per process: it keeps nothing on disk."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read at import
     import great_expectations as gx

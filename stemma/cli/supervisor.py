@@ -15,7 +15,6 @@ from stemma.cli.addresses import free_port, listening_problem, port_problem, ser
 from stemma.cli.child import Child, ChildFailed, Restarts, wait_until_ready
 from stemma.cli.home import hold_home
 from stemma.cli.installation import (
-    CODE_LOCATION,
     child_environment,
     prepare_dagster_home,
     rotated_log,
@@ -203,7 +202,7 @@ def _children(settings: Settings, workspace: Path | None, environment: dict[str,
     if workspace is None:
         port = free_port()
         workspace = write_workspace(settings, port)
-        command = (*python, "dagster", "api", "grpc", "-m", CODE_LOCATION, "-h", "127.0.0.1", "-p", str(port))
+        command = (*python, "pipelines.code_server", "-h", "127.0.0.1", "-p", str(port))
         log = rotated_log(settings.home, CODE_SERVER)
         code_servers = [
             Child(CODE_SERVER, "Dagster's code server", command, environment, log, lambda: listening_problem("127.0.0.1", port))

@@ -29,6 +29,7 @@ from stemma.store.embedded import postgres_url
 from stemma.store.postgres import StoreUnavailable, connect, open_pool
 
 STEMMA = (sys.executable, "-m", "stemma.cli.main")
+CODE_SERVER = "pipelines.code_server"
 START_LIMIT_S = 240
 CONVERGE_LIMIT_S = 240
 QUICK = {
@@ -113,11 +114,11 @@ class Stack:
         return found
 
     def workers(self) -> list[psutil.Process]:
-        """The processes of runs: children of the code server."""
+        """The processes of runs and what they started: forked by a child of the code server."""
         found = []
-        for server in self.named("dagster api grpc"):
+        for server in self.named(CODE_SERVER):
             with suppress(psutil.Error):
-                found += [child for child in server.children(recursive=True) if "resource_tracker" not in " ".join(child.cmdline())]
+                found += [process for child in server.children() for process in child.children(recursive=True)]
         return found
 
     def backends(self) -> list[psutil.Process]:
@@ -255,7 +256,7 @@ class StackSeed:
 
     def kill_the_code_server(self) -> None:
         time.sleep(self.draw.random() * 6)
-        self._struck("the code server and its runs", _kill(self.stack.workers() + self.stack.named("dagster api grpc")))
+        self._struck("the code server and its runs", _kill(self.stack.workers() + self.stack.named(CODE_SERVER)))
 
     def kill_the_service(self) -> None:
         time.sleep(self.draw.random())

@@ -82,7 +82,7 @@ def test_dagster_dev_alone_ingests_the_library(environment):
 def test_code_server_webserver_and_daemon_as_processes_of_their_own_ingest_the_library(environment):
     workspace = ("-w", "workspace.server.yaml")
     commands = (
-        (*PYTHON, "dagster", "api", "grpc", "-m", "pipelines.definitions", "-h", "127.0.0.1", "-p", environment["STEMMA_CODE_PORT"]),
+        (*PYTHON, "pipelines.code_server", "-h", "127.0.0.1", "-p", environment["STEMMA_CODE_PORT"]),
         (*PYTHON, "dagster_webserver", "-h", "127.0.0.1", "-p", free_port(), *workspace),
         (*PYTHON, "dagster._daemon", "run", *workspace),
     )
