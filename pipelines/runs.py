@@ -1,5 +1,6 @@
 """Dagster's runs as reconciling sees them."""
 
+from collections import Counter
 from collections.abc import Collection
 from uuid import UUID
 
@@ -20,11 +21,15 @@ class DagsterRuns:
 
     def unfinished_batches(self, batch_ids: Collection[UUID]) -> set[UUID]:
         """Those of the batches that have a run which has not ended."""
-        return self._with_runs(batch_ids, list(NOT_FINISHED_STATUSES))
+        return set(self._with_runs(batch_ids, list(NOT_FINISHED_STATUSES)))
+
+    def ended_runs(self, batch_ids: Collection[UUID]) -> Counter[UUID]:
+        """How many runs of each batch have ended, however they did."""
+        return Counter(self._with_runs(batch_ids, list(FINISHED_STATUSES)))
 
     def cancelled_batches(self, batch_ids: Collection[UUID]) -> set[UUID]:
         """Those of the batches of which a person cancelled a run."""
-        return self._with_runs(batch_ids, [dg.DagsterRunStatus.CANCELED])
+        return set(self._with_runs(batch_ids, [dg.DagsterRunStatus.CANCELED]))
 
     def ending(self, run_id: str) -> Ending | None:
         """How the run ended, None while it goes on; one that is unknown was cancelled by whoever removed it."""
@@ -40,12 +45,13 @@ class DagsterRuns:
         if (run := self._instance.get_run_by_id(run_id)) is not None and run.status in NOT_FINISHED_STATUSES:
             self._instance.report_run_failed(run, message)
 
-    def _with_runs(self, batch_ids: Collection[UUID], statuses: list[dg.DagsterRunStatus]) -> set[UUID]:
+    def _with_runs(self, batch_ids: Collection[UUID], statuses: list[dg.DagsterRunStatus]) -> list[UUID]:
+        """The batch of every such run."""
         if not batch_ids:
-            return set()
+            return []
         tags = {BATCH_TAG: [str(batch_id) for batch_id in batch_ids]}
         runs = self._instance.get_runs(dg.RunsFilter(statuses=statuses, tags=tags))
-        return {UUID(run.tags[BATCH_TAG]) for run in runs}
+        return [UUID(run.tags[BATCH_TAG]) for run in runs]
 
     def _something_was_away(self, run_id: str) -> bool:
         """Whether a step ended with an error of what surrounds the documents: a store that was away, a setting to be mended."""

@@ -36,6 +36,9 @@ class NoRuns:
     def unfinished_batches(self, batch_ids):
         return set()
 
+    def ended_runs(self, batch_ids):
+        return {}
+
     def cancelled_batches(self, batch_ids):
         return self.cancelled & set(batch_ids)
 

@@ -1,6 +1,6 @@
 """Claims: one open attempt per source says who works on it; every change of hands is one statement in PostgreSQL."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -161,10 +161,23 @@ def claim_partitions(
     bind_batch(connection, batch_id, run_id, settings, now=now)
 
 
-def batches_to_request(connection: Connection, *, requested_before: datetime, now: datetime) -> list[Batch]:
-    """Batches without a run that are due to be requested, oldest first; claims whose source is gone are closed first."""
+def unanswered_requests(connection: Connection) -> dict[UUID, int]:
+    """Batch -> how often it was requested, of those that no run has taken."""
+    query = (
+        "SELECT batch_id, max(n_requests) FROM attempts WHERE finished_at IS NULL AND run_id IS NULL AND n_requests > 0 GROUP BY batch_id"
+    )
+    return dict(connection.execute(query).fetchall())
+
+
+def batches_to_request(connection: Connection, *, requested_before: datetime, lost: Collection[UUID], now: datetime) -> list[Batch]:
+    """Batches without a run that are due to be requested, oldest first; claims whose source is gone are closed first.
+
+    Args:
+        lost: batches whose requests are known to have come to nothing, however short ago they were made.
+    """
     connection.execute(load_queries("claims")["close_unclaimable"], {"now": now})
-    rows = connection.execute(load_queries("claims")["batches_to_request"], {"requested_before": requested_before, "now": now}).fetchall()
+    parameters = {"requested_before": requested_before, "lost": list(lost), "now": now}
+    rows = connection.execute(load_queries("claims")["batches_to_request"], parameters).fetchall()
     return [Batch(batch_id, tuple(partitions), n_requests) for batch_id, n_requests, partitions in rows]
 
 

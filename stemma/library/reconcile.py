@@ -1,6 +1,6 @@
 """Reconciling: one look at the library and at the runs, and what follows from it. Everything here may be repeated safely."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -38,6 +38,10 @@ class Runs(Protocol):
 
     def unfinished_batches(self, batch_ids: Collection[UUID]) -> set[UUID]:
         """Those of the batches that have a run which has not ended."""
+        ...
+
+    def ended_runs(self, batch_ids: Collection[UUID]) -> Mapping[UUID, int]:
+        """How many runs of each batch have ended, however they did; one that has none may be missing."""
         ...
 
     def cancelled_batches(self, batch_ids: Collection[UUID]) -> set[UUID]:
@@ -138,8 +142,7 @@ def close_dead_run(pool: Pool, settings: Settings, runs: Runs, batch_id: UUID, r
 def cancel_queued(pool: Pool, runs: Runs, *, now: datetime) -> int:
     """Close the claims whose run a person cancelled before it began. Returns the sources."""
     with autocommitted(pool) as connection:
-        rows = connection.execute("SELECT DISTINCT batch_id FROM attempts WHERE finished_at IS NULL AND run_id IS NULL AND n_requests > 0")
-        cancelled = runs.cancelled_batches([batch_id for (batch_id,) in rows])
+        cancelled = runs.cancelled_batches(claims.unanswered_requests(connection))
         return sum(claims.cancel_batch(connection, batch_id, now=now) for batch_id in sorted(cancelled))
 
 
@@ -208,7 +211,11 @@ def _settling(
 
 
 def _requests(connection: Connection, settings: Settings, runs: Runs, *, now: datetime) -> list[claims.Batch]:
-    due = claims.batches_to_request(connection, requested_before=now - timedelta(seconds=settings.launch_timeout_s), now=now)
+    unanswered = claims.unanswered_requests(connection)
+    ended = runs.ended_runs(unanswered)
+    # A run that ended without having taken its batch died on the way.
+    lost = [batch_id for batch_id, n_requests in unanswered.items() if ended.get(batch_id, 0) >= n_requests]
+    due = claims.batches_to_request(connection, requested_before=now - timedelta(seconds=settings.launch_timeout_s), lost=lost, now=now)
     waiting = runs.unfinished_batches([batch.batch_id for batch in due if batch.n_requests])
     requested: list[claims.Batch] = []
     for batch in due:

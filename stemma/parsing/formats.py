@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from typing import cast
@@ -42,7 +43,7 @@ class Format:
     @property
     def parser_version(self) -> str:
         """Own revision and library versions, such as `1+pypdfium2-5.15.2`."""
-        return "+".join([str(self.revision), *(f"{library}-{version(library)}" for library in self.libraries)])
+        return "+".join([str(self.revision), *(f"{library}-{_installed(library)}" for library in self.libraries)])
 
     def load(self) -> Parser:
         """The parser's function. Raises ImportError when its library is not installed."""
@@ -52,6 +53,12 @@ class Format:
         """The function that goes through a container of this format."""
         assert self.entries is not None, f"{self.id} holds no documents"
         return cast(Callable[[Source], Iterator[Entry]], _function(self.entries))
+
+
+@cache
+def _installed(library: str) -> str:
+    """The version of a distribution. It takes milliseconds to find out, and every step of every run asks for that of thirty."""
+    return version(library)
 
 
 def _function(address: str) -> object:

@@ -29,6 +29,9 @@ class LivingProcesses:
     def unfinished_batches(self, batch_ids):
         return set()
 
+    def ended_runs(self, batch_ids):
+        return {}
+
     def cancelled_batches(self, batch_ids):
         return set()
 

@@ -7,6 +7,7 @@ import pytest
 
 from assets.partitions import DOCUMENTS
 from pipelines import sensors
+from pipelines.definitions import defs
 from pipelines.runs import DagsterRuns
 from resources import batch as batch_resource
 from resources.corpus import CorpusResource
@@ -98,6 +99,17 @@ def test_a_claim_whose_run_never_comes_ends_as_a_failure_that_is_tried_again(pip
     override(corpus, LAUNCH_TIMEOUT_S="0.001")
     assert [run_requests(tick(pipeline)) for _ in range(4)] == [[["a.txt"]], [["a.txt"]], [["a.txt"]], []]
     assert corpus.rows("SELECT status, error_code, retry_at > now() FROM sources") == [("failed", "launch_failed", True)]
+
+
+def test_a_batch_whose_run_dies_before_it_takes_it_is_requested_again_at_once(pipeline, corpus):
+    corpus.write("a.txt", TEXT.format(1))
+    answer = tick(pipeline)
+    [request] = answer.run_requests
+    run = pipeline.instance.create_run_for_job(defs.resolve_job_def("ingest_batch"), tags=dict(request.tags))
+    assert run_requests(tick(pipeline)) == []  # it is on its way
+    pipeline.instance.report_run_failed(run)
+    assert run_requests(tick(pipeline)) == [["a.txt"]]
+    assert run_requests(tick(pipeline)) == []  # the second request may get through
 
 
 ODD = [
@@ -228,8 +240,6 @@ def test_the_failed_check_of_a_document_holds_the_failure_as_a_sentence(pipeline
 
 
 def test_the_assets_that_share_a_machine_are_in_pools(pipeline):
-    from pipelines.definitions import defs
-
     ops = defs.resolve_job_def("ingest_batch").nodes
     assert {node.name: node.definition.pool for node in ops if node.name in CHAIN} == {
         "documents": "parser", "chunks": "embedder", "contextualized_chunks": None, "embeddings": "embedder",
