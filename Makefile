@@ -21,7 +21,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 test: setup  ## Lint, type-check and run the default test suite; installs Chromium (Debian package) where it is missing
 	@sh tests/install_chromium.sh
 	@$(MAKE) --no-print-directory check
-	$(VENV)/bin/pytest -m "not slow" --numprocesses 2 --dist loadfile
+	$(VENV)/bin/pytest -m "not slow" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: setup
 	$(VENV)/bin/ruff check .

@@ -26,11 +26,18 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """URL of the session's embedded PostgreSQL, with a migrated database `template_stemma` to copy."""
+    """URL of the session's embedded PostgreSQL, with a migrated database `template_stemma` to copy.
+
+    It does not wait for the disk: no test takes the machine's power away, and a process that is killed leaves its writes to the kernel.
+    """
     from stemma.store import embedded, migrations, postgres
 
     home = Path(tempfile.mkdtemp(prefix="stemma-tests-"))
     url = embedded.start_embedded(home)
+    with psycopg.connect(url, autocommit=True) as connection:
+        for name in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {name} = off")
+        connection.execute("SELECT pg_reload_conf()")
     template = url.replace("/stemma?", "/template_stemma?")
     embedded.ensure_database(template)
     with postgres.connect(template) as connection:

@@ -101,10 +101,16 @@ class SentenceTransformerEmbedder:
         return vectors
 
 
-def _load(folder: Path, spec: EmbeddingSpec) -> _Loaded:
+def import_libraries() -> None:
+    """Import what a model needs, which takes seconds and no model: for a process that others are forked from."""
     # Read when the libraries are imported. The folder is local, but transformers would still ask the hub about it.
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else tokenizers warns in every process forked later
+    import sentence_transformers  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+
+def _load(folder: Path, spec: EmbeddingSpec) -> _Loaded:
+    import_libraries()
     import torch
     from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer

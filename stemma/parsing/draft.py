@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from stemma.errors import CorruptDocument, DocumentTooLarge
 from stemma.parsing.cleaning import clean_text, is_visible
 from stemma.parsing.document import Asset, Block, BlockKind, Extraction, Page
 from stemma.parsing.work_folder import WorkFolder
-from stemma.settings import Settings
+
+if TYPE_CHECKING:
+    from stemma.settings import Settings  # a parser's process would import pydantic for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class ParsingOptions:
     """Folder of docling's models."""
 
     @classmethod
-    def of(cls, settings: Settings) -> "ParsingOptions":
+    def of(cls, settings: "Settings") -> "ParsingOptions":
         """The options that the settings ask for."""
         return cls(
             settings.ocr_engine,

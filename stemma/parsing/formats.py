@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from typing import cast
 
 from stemma.errors import UnsupportedFormat
@@ -58,6 +57,8 @@ class Format:
 @cache
 def _installed(library: str) -> str:
     """The version of a distribution. It takes milliseconds to find out, and every step of every run asks for that of thirty."""
+    from importlib.metadata import version  # here, since it imports the reader of mails, and a parser's process never asks
+
     return version(library)
 
 

@@ -5,8 +5,6 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import structlog
-
 from stemma.errors import CorruptDocument, DocumentError, ParseMemoryExceeded, UnreadableFile
 from stemma.parsing.cleaning import clean_metadata, is_visible
 from stemma.parsing.document import Page, ParsedDocument
@@ -14,8 +12,6 @@ from stemma.parsing.draft import Draft, ParsingOptions, Source
 from stemma.parsing.formats import Format
 from stemma.parsing.members import take_out
 from stemma.parsing.work_folder import WorkFolder
-
-log = structlog.get_logger(__name__)
 
 
 def parse_file(
@@ -73,7 +69,11 @@ def _named_failures(source: Source, format: Format) -> Generator[None]:
         raise source.corrupt("its content is nested too deeply") from error
     except Exception as error:
         # Parsers meet every kind of damage; their messages may name paths of this host, so only the log has them.
-        log.warning("Parser failed", source_path=source.source_path, format=format.id, elapsed_s=time.monotonic() - started, exc_info=True)
+        import structlog  # at its first use, as in work_folder.py
+
+        structlog.get_logger(__name__).warning(
+            "Parser failed", source_path=source.source_path, format=format.id, elapsed_s=time.monotonic() - started, exc_info=True
+        )
         raise CorruptDocument(source.source_path, f"the {format.parser} parser could not read it ({type(error).__name__})") from error
 
 

@@ -6,10 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import structlog
-
-log = structlog.get_logger(__name__)
-
 Page = TypeVar("Page")
 
 BATCH_PAGES = 20
@@ -49,7 +45,9 @@ class WorkFolder:
             partial.write_text(json.dumps(records), "ascii")
             partial.rename(target)
         except OSError as error:
-            log.warning("Finished pages cannot be kept", folder=str(self.path), reason=error.strerror)
+            import structlog  # at its first use: a parser's process would start in three times the time
+
+            structlog.get_logger(__name__).warning("Finished pages cannot be kept", folder=str(self.path), reason=error.strerror)
 
 
 def _name(first: int) -> str:

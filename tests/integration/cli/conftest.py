@@ -36,6 +36,7 @@ class Installation:
     service_port: int = field(default_factory=free_port)
     dagster_port: int = field(default_factory=free_port)
     supervisor: subprocess.Popen[bytes] | None = None
+    ingested: bool = False
 
     @property
     def environment(self) -> dict[str, str]:
@@ -81,6 +82,10 @@ class Installation:
 
         self.wait_for(ready, START_TIMEOUT_S, "the start")
 
+    def is_up(self) -> bool:
+        """Whether the supervisor that was started last still runs."""
+        return self.supervisor is not None and self.supervisor.poll() is None
+
     def processes(self) -> list[psutil.Process]:
         """Everything that runs for this home, the supervisor apart: by environment, by command line, by working folder."""
         found = []
@@ -118,3 +123,25 @@ def installation(tmp_path_factory) -> Iterator[Installation]:
     made = Installation(folder / "home", library)
     yield made
     made.end()
+
+
+@pytest.fixture
+def started(installation) -> Installation:
+    """It runs and its library is ingested, whatever the test before left."""
+    if not installation.is_up():
+        installation.up()
+    if not installation.ingested:
+        installation.json("ingest")
+        installation.ingested = True
+    return installation
+
+
+@pytest.fixture
+def stopped(installation, request) -> Installation:
+    """Its library is ingested and nothing runs."""
+    if not installation.ingested:
+        request.getfixturevalue("started")
+    if installation.is_up():
+        assert installation.run("down").returncode == 0
+        installation.supervisor.wait(timeout=10)
+    return installation

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import dagster as dg
+import psycopg
 import pytest
 import yaml
 
@@ -53,20 +55,39 @@ class Pipeline:
         return records[0].event_log_entry.asset_materialization.tags["dagster/data_version"] if records else None
 
 
-@pytest.fixture
-def instance(database_url: str, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """An instance of the test's own."""
-    url = beside(database_url, DAGSTER_SUFFIX)
-    ensure_database(url)
-    home = tmp_path / "dagster"
+def open_instance(url: str, home: Path) -> dg.DagsterInstance:
+    """Dagster's instance with its storage at the URL."""
     home.mkdir()
     storage = {
         "storage": {"postgres": {"postgres_url": url.replace("postgresql://", "postgresql+psycopg2://")}},
         "telemetry": {"enabled": False},
     }
     (home / "dagster.yaml").write_text(yaml.safe_dump(storage))
-    with dg.DagsterInstance.from_config(str(home)) as opened:
+    return dg.DagsterInstance.from_config(str(home))
+
+
+@pytest.fixture(scope="session")
+def dagster_template(postgres_server: str, tmp_path_factory) -> str:
+    """Name of a database with Dagster's tables, to copy: to make them takes longer than most tests."""
+    name = "template_dagster"
+    url = postgres_server.replace("/stemma?", f"/{name}?")
+    ensure_database(url)
+    with open_instance(url, tmp_path_factory.mktemp("template") / "dagster") as instance:
+        instance.get_runs(limit=1)
+    return name
+
+
+@pytest.fixture
+def instance(database_url: str, postgres_server: str, dagster_template: str, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """An instance of the test's own."""
+    url = beside(database_url, DAGSTER_SUFFIX)
+    name = urlsplit(url).path.lstrip("/")
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE {dagster_template}')
+    with open_instance(url, tmp_path / "dagster") as opened:
         yield opened
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @pytest.fixture

@@ -190,3 +190,9 @@ def test_a_pool_can_be_used_from_another_thread(tmp_path):
             thread.start()
             thread.join()
     assert all(isinstance(result, ParsedDocument) for result in found) and len(found) == 2
+
+
+def test_a_worker_starts_without_what_only_its_parent_needs():
+    code = "import sys, stemma.parsing.worker; print(*sys.modules)"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"pydantic", "structlog", "polars", "psycopg", "psutil", "numpy"} & set(imported) == set()
