@@ -30,3 +30,4 @@ const postJson = (path, body, signal) =>
 
 export const search = (body, signal) => postJson("/api/search", body, signal);
 export const deleteDocuments = (body) => postJson("/api/documents/delete", body);
+export const bringUpToDate = () => postJson("/api/ingest", {});

@@ -1,6 +1,6 @@
 // The documents view: every source with its status; what failed says why.
 
-import { deleteDocuments, getJson } from "./api.js";
+import { bringUpToDate, deleteDocuments, getJson } from "./api.js";
 import { byId, count, element } from "./dom.js";
 
 const STATUSES = ["ready", "processing", "pending", "failed", "cancelled"];
@@ -18,7 +18,32 @@ export async function showDocuments(parameters) {
   selected.clear();
   showSelection();
   document.title = "Documents · Stemma";
-  await Promise.all([showFilters(), load(true)]);
+  await Promise.all([showFilters(), showStale(), load(true)]);
+}
+
+/** What is not what its file and the settings give, and why; the work that a person may ask for, not what is gone or being deleted. */
+async function showStale() {
+  let kinds = [];
+  try {
+    kinds = (await getJson("/api/stale?limit=0")).kinds.filter(({ waits_for: waits }) => !["run", "file", "deletion", "wish"].includes(waits));
+  } catch {
+    // the list below says what is wrong
+  }
+  const reasons = new Map();
+  for (const { reason, documents } of kinds) reasons.set(reason, (reasons.get(reason) ?? 0) + documents);
+  const because = [...reasons].map(([reason, number]) => `${count(number)} ${reason}`).join(", ");
+  byId("stale-count").textContent = `${count(kinds.reduce((sum, { documents }) => sum + documents, 0), "document")} out of date: ${because}.`;
+  byId("stale").hidden = kinds.length === 0;
+}
+
+async function askForWork() {
+  try {
+    const { documents } = await bringUpToDate();
+    say(`${count(documents, "document")} asked for. What is live stays searchable until then.`);
+    byId("stale").hidden = true;
+  } catch (problem) {
+    say(problem.message, true);
+  }
 }
 
 async function showFilters() {
@@ -141,6 +166,7 @@ function say(text, failed = false) {
 }
 
 byId("more-documents").addEventListener("click", () => load(false));
+byId("bring-up-to-date").addEventListener("click", askForWork);
 byId("select-all").addEventListener("change", () => tickAll(byId("select-all").checked));
 byId("clear-selection").addEventListener("click", () => tickAll(false));
 byId("delete-selected").addEventListener("click", askToDelete);

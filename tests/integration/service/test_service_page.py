@@ -1,5 +1,6 @@
 """The page as its user drives it, in headless Chromium."""
 
+import re
 import threading
 import time
 
@@ -167,6 +168,16 @@ def test_every_control_has_a_name(page, address):
              && !(control.labels?.length || control.getAttribute("aria-label") || control.textContent.trim())).map((control) => control.outerHTML)"""
     )
     assert nameless == []
+
+
+def test_what_is_out_of_date_is_shown_with_its_reason_and_asked_for(page, address, corpus):
+    page.goto(f"{address}/#/documents")
+    expect(page.locator("#stale-count")).to_contain_text(re.compile(r"^\d+ documents out of date: \d+ new file"))
+    page.get_by_role("button", name="Re-ingest to apply").click()
+    expect(page.locator("#documents-state")).to_contain_text(re.compile(r"^\d+ documents asked for"))
+    expect(page.locator("#stale")).to_be_hidden()
+    with corpus.connection.transaction():
+        assert corpus.connection.execute("SELECT count(*) > 0 FROM sources WHERE wished_version IS NOT NULL").fetchone() == (True,)
 
 
 def test_ticked_documents_are_deleted_once_the_question_is_answered(page, address, corpus):
