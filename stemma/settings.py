@@ -188,6 +188,13 @@ class Settings(BaseSettings):
     llm_attempts: int = _setting(
         3, "query", "Requests to a language model's server that is away or overloaded, within that time.", ge=1, le=10
     )
+    chat_engine: Literal["condense", "simple"] = _setting(
+        "condense",
+        "query",
+        "How a follow-up question is searched for: `condense` lets the language model rewrite it so that it stands alone, `simple` takes it as it is.",
+    )
+    condense_enabled: bool = _setting(True, "query", "Off: no question is rewritten, whatever the engine; what was asked for is recorded.")
+    chat_max_tokens: int = _setting(1_024, "query", "Longest answer that the language model may write, in its tokens.", ge=16, le=100_000)
     query_timeout_s: float = _setting(30.0, "query", "Longest time a search may take; below RETIRE_AFTER_S.", gt=0)
 
     # Running.

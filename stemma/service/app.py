@@ -9,8 +9,11 @@ from typing import Any
 import anyio.to_thread
 from fastapi import FastAPI
 
+from stemma.service.metrics import Metrics
 from stemma.service.middleware import Surroundings, allowed_hosts
 from stemma.service.problems import MEDIA_TYPE, install_problem_handlers
+from stemma.service.routes_chat import router as chat_router
+from stemma.service.routes_conversations import router as conversations_router
 from stemma.service.routes_documents import router as documents_router
 from stemma.service.routes_lineage import router as lineage_router
 from stemma.service.routes_page import install_page
@@ -48,9 +51,10 @@ def create_app(settings: Settings) -> FastAPI:
         swagger_ui_oauth2_redirect_url=None,
     )  # fmt: skip
     app.state.service = Service(settings)
+    app.state.metrics = Metrics()
     app.add_middleware(Surroundings, hosts=allowed_hosts(settings.service_host))
     install_problem_handlers(app)
-    for router in (search_router, documents_router, lineage_router, stale_router, status_router):
+    for router in (search_router, chat_router, conversations_router, documents_router, lineage_router, stale_router, status_router):
         app.include_router(router)
     install_page(app)
     app.openapi = _describe(app.openapi)

@@ -12,7 +12,8 @@ from stemma.retrieval.scope import is_storable, without_unstorable
 from stemma.store.rows import AssetStage
 
 
-def _cleaned(value: object) -> object:
+def cleaned(value: object) -> object:
+    """A string without what no text can hold; anything else as it is."""
     return without_unstorable(value) if isinstance(value, str) else value
 
 
@@ -24,7 +25,7 @@ def _storable(values: object) -> object:
 
 
 # Both before pydantic looks: JSON may carry lone surrogates, which no str of pydantic may hold.
-Text = Annotated[str, BeforeValidator(_cleaned)]
+Text = Annotated[str, BeforeValidator(cleaned)]
 Names = Annotated[list[str], BeforeValidator(_storable)]
 
 

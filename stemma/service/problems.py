@@ -7,10 +7,12 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from stemma.chat.errors import AgentConversation, UnknownConversation, UnknownGroup
 from stemma.errors import ConfigurationError, FileNotRemoved, RequestError, StemmaError, Unavailable
 from stemma.library.cancellation import NothingToCancel, NothingToRetry
 from stemma.library.lineage import NothingToTrace, UnknownChunk
 from stemma.library.listing import SupersededDocument, UnknownDocument
+from stemma.library.pruning import UnknownWorkspace
 from stemma.retrieval.errors import EmbeddingMismatch
 from stemma.stages.models_at_hand import ModelNotAtHand
 from stemma.store.embedded import NotRunning
@@ -44,6 +46,12 @@ class ConfirmationRequired(RequestError):
     def __init__(self, n_documents: int) -> None:
         super().__init__(f"This deletes {n_documents} document{'' if n_documents == 1 else 's'}")
         self.n_documents = n_documents
+
+
+class InvalidCursor(RequestError):
+    """The cursor was not given by the page before."""
+
+    code, remedy = "invalid_cursor", "Give `next_cursor` of the page before as it is, or none for the first page."
 
 
 class InvalidRequest(RequestError):
@@ -82,6 +90,10 @@ STATUS: dict[type[StemmaError], int] = {
     UnknownChunk: 404,
     NothingToTrace: 404,
     NoPicture: 404,
+    UnknownConversation: 404,
+    UnknownGroup: 404,
+    UnknownWorkspace: 404,
+    AgentConversation: 409,
     UnknownRoute: 404,
     MethodNotAllowed: 405,
     RequestTooLarge: 413,
