@@ -53,10 +53,11 @@ def problems(oracles, text: str, frame: pl.DataFrame) -> list[str]:
 
 
 @EVERY
+@pytest.mark.parametrize("step", [40, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["repeated_paragraph.txt", "tiny.txt"])
-def test_repeated_text_gets_the_offsets_of_each_repetition(oracles, parse, chunks, strategy, name):
+def test_repeated_text_gets_the_offsets_of_each_repetition(*, oracles, parse, chunks, strategy, name, step):
     document = parse(f"01-offsets-repeated-text/{name}")
-    for size in range(5, 401, 5):
+    for size in range(5, 401, step):
         for overlap in {0, 1, size // 2, size - 1}:
             assert problems(oracles, document.text, chunks(document, strategy, size, overlap)) == []
 
@@ -108,7 +109,14 @@ def test_no_chunk_is_longer_than_what_the_model_reads_and_the_tail_is_in_one(*, 
 
 @EVERY
 @pytest.mark.parametrize(
-    "name", ["merged_formulas_errors.xlsx", "cached_formulas.xlsx", "last_cell.xlsx", "inflated.xlsx", "big_table.xlsx"]
+    "name",
+    [
+        "merged_formulas_errors.xlsx",
+        "cached_formulas.xlsx",
+        "last_cell.xlsx",
+        "inflated.xlsx",
+        pytest.param("big_table.xlsx", marks=pytest.mark.slow),
+    ],
 )
 def test_spreadsheets_are_cut_in_time_and_cited_by_sheet(*, oracles, parse, chunks, strategy, name):
     document = parse(f"44-spreadsheet-values-and-size/{name}")
@@ -117,6 +125,11 @@ def test_spreadsheets_are_cut_in_time_and_cited_by_sheet(*, oracles, parse, chun
     assert frame["page_start"].min() == 1 and frame["page_end"].max() == max(
         page.number for page in document.pages if page.char_start < page.char_end
     )
+
+
+def test_a_big_spreadsheet_is_cut_in_time(parse, chunks):
+    document = parse("44-spreadsheet-values-and-size/big_table.xlsx")
+    assert broken_promises(document.text, chunks(document, "markdown_aware", 400, 20)) == []
 
 
 @EVERY
