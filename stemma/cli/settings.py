@@ -1,6 +1,5 @@
 """`stemma settings`: every setting with its value, where the value comes from, and what it affects."""
 
-import re
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from stemma.cli.console import command, note, print_json, table
 
 if TYPE_CHECKING:
     from stemma.settings import Settings
+    from stemma.store.described_settings import DescribedSetting
     from stemma.store.postgres import Connection
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
@@ -46,16 +46,17 @@ def list_settings(as_json: Json = False) -> None:
       stemma settings list --json | jq '.[] | select(.source != "default")'
     """
     from stemma.settings import load_settings
+    from stemma.store.described_settings import describe_settings
 
     base = load_settings()
     with _connection(base) as connection:
-        rows = describe_settings(base, connection)
+        described = describe_settings(base, connection)
     if as_json:
-        print_json(rows)
+        print_json([_row(setting) for setting in described])
         return
     with table("setting", "value", "source", "stage", "meaning") as add:
-        for row in rows:
-            add(row["name"], row["value"], row["source"], row["stage"], row["description"])
+        for setting in described:
+            add(setting.name, setting.value, setting.source, setting.stage, setting.description)
 
 
 @app.command("set")
@@ -114,41 +115,24 @@ def unset_settings(names: Annotated[list[str], typer.Argument(metavar="NAME...",
     _warn(changed)
 
 
-def describe_settings(base: "Settings", connection: "Connection | None") -> list[dict[str, Any]]:
-    """One row per setting: name, value, source, stage, description, allowed values. Without a connection no override is known."""
-    from stemma.settings import SETTINGS, with_overrides
-    from stemma.store.app_settings import read_overrides, valid_overrides
-
-    overrides = valid_overrides(base, read_overrides(connection)) if connection is not None else {}
-    values = with_overrides(base, overrides).model_dump(mode="json")
-    return [
-        {
-            "name": name,
-            "value": _without_password(values[name.lower()]),
-            "source": "override" if name in overrides else "env" if name.lower() in base.model_fields_set else "default",
-            "stage": info.stage,
-            "description": info.description,
-            "allowed": info.allowed,
-        }
-        for name, info in SETTINGS.items()
-    ]
-
-
-def _without_password(value: Any) -> Any:
-    return re.sub(r"(://[^/@:]*):[^/@]+@", r"\1:***@", value) if isinstance(value, str) else value
-
-
 def _report(base: "Settings", connection: "Connection", names: Iterable[str], *, as_json: bool) -> None:
     """Say what holds now for the settings that were touched."""
     from stemma.store.app_settings import canonical_name
+    from stemma.store.described_settings import describe_settings
 
-    touched = {canonical_name(name) for name in names}
-    rows = [row for row in describe_settings(base, connection) if row["name"] in touched]
+    names_touched = {canonical_name(name) for name in names}
+    touched = [setting for setting in describe_settings(base, connection) if setting.name in names_touched]
     if as_json:
-        print_json(rows)
+        print_json([_row(setting) for setting in touched])
         return
-    for row in rows:
-        print(f"{row['name']} = {row['value']} ({row['source']}; stage: {row['stage']})")
+    for setting in touched:
+        print(f"{setting.name} = {setting.value} ({setting.source}; stage: {setting.stage})")
+
+
+def _row(setting: "DescribedSetting") -> dict[str, Any]:
+    """What JSON shows of a setting."""
+    names = ("name", "value", "source", "stage", "description", "allowed")
+    return {name: getattr(setting, name) for name in names}
 
 
 def _warn(changed: "Settings") -> None:

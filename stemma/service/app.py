@@ -8,20 +8,30 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
+from stemma.service.backpressure import Backpressure
 from stemma.service.metrics import Metrics
 from stemma.service.middleware import Surroundings, allowed_hosts
-from stemma.service.problems import MEDIA_TYPE, install_problem_handlers
+from stemma.service.problems import MAX_BODY_BYTES, MEDIA_TYPE, install_problem_handlers
 from stemma.service.routes_chat import router as chat_router
 from stemma.service.routes_conversations import router as conversations_router
 from stemma.service.routes_documents import router as documents_router
+from stemma.service.routes_files import router as files_router
 from stemma.service.routes_lineage import router as lineage_router
 from stemma.service.routes_page import install_page
 from stemma.service.routes_search import router as search_router
+from stemma.service.routes_settings import router as settings_router
 from stemma.service.routes_stale import router as stale_router
+from stemma.service.routes_status import metrics_router
 from stemma.service.routes_status import router as status_router
+from stemma.service.routes_uploads import router as uploads_router
+from stemma.service.routes_workspaces import router as workspaces_router
 from stemma.service.state import CONCURRENCY, Service
+from stemma.service.validators import Validators
 from stemma.settings import Settings
+
+UNCOMPRESSED = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream")
 
 DESCRIPTION = """Ranked passages with exact citations from a library of documents, and the documents themselves.
 
@@ -51,10 +61,18 @@ def create_app(settings: Settings) -> FastAPI:
         swagger_ui_oauth2_redirect_url=None,
     )  # fmt: skip
     app.state.service = Service(settings)
-    app.state.metrics = Metrics()
-    app.add_middleware(Surroundings, hosts=allowed_hosts(settings.service_host))
+    app.state.metrics = metrics = Metrics()
+    # From the inside out: a validator is of the answer as it is, before it is compressed.
+    app.add_middleware(Validators)
+    app.add_middleware(GZipMiddleware, minimum_size=1_000, compresslevel=5, exclude_content_types=UNCOMPRESSED)
+    app.add_middleware(Backpressure, metrics=metrics)
+    upload_bytes = settings.max_file_bytes + MAX_BODY_BYTES
+    app.add_middleware(Surroundings, hosts=allowed_hosts(settings.service_host), upload_bytes=upload_bytes, metrics=metrics)
     install_problem_handlers(app)
-    for router in (search_router, chat_router, conversations_router, documents_router, lineage_router, stale_router, status_router):
+    for router in (
+        search_router, chat_router, conversations_router, documents_router, files_router, uploads_router, workspaces_router, lineage_router,
+        settings_router, stale_router, status_router, metrics_router,
+    ):  # fmt: skip
         app.include_router(router)
     install_page(app)
     app.openapi = _describe(app.openapi)

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stemma.errors import RequestError
+from stemma.service.metrics import Metrics
 from stemma.service.problems import MAX_BODY_BYTES, Bug, problem_of, respond
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -52,8 +53,12 @@ def allowed_hosts(service_host: str) -> frozenset[str] | None:
 class Surroundings:
     """The ASGI middleware. It is the outermost layer, so what escapes the app is answered here, and its traceback logged."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None) -> None:
-        self.app, self.hosts = app, hosts
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, upload_bytes: int, metrics: Metrics) -> None:
+        """
+        Args:
+            upload_bytes: most that the body of an upload may hold; of anything else MAX_BODY_BYTES.
+        """
+        self.app, self.hosts, self.upload_bytes, self.metrics = app, hosts, upload_bytes, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -83,7 +88,8 @@ class Surroundings:
                     refusal = problem_of(ForeignOrigin(f"origin {headers['origin'][:100]!r}"), request_id=request_id)
                     await respond(refusal.model_copy(update={"status": 403}))(scope, receive, send_with_headers)
                 else:
-                    await self.app(scope, _limited(receive), send_with_headers)
+                    limit = self.upload_bytes if scope["path"].startswith("/api/upload") else MAX_BODY_BYTES
+                    await self.app(scope, _limited(receive, limit), send_with_headers)
             except Exception:
                 _log.exception("request failed", method=scope["method"], path=scope["path"])
                 if status:
@@ -94,20 +100,22 @@ class Surroundings:
             finally:
                 # Never the query string or the body: they are what people look for.
                 elapsed_s = round(perf_counter() - began, 4)
+                route = getattr(scope.get("route"), "path", "none")  # never the path itself: there is no end of those
+                self.metrics.requests.labels(scope["method"], route, str(status)).observe(elapsed_s)
                 _log.info("request", method=scope["method"], path=scope["path"], status=status, elapsed_s=elapsed_s)
         return None
 
 
-def _limited(receive: Receive) -> Receive:
-    """The body up to MAX_BODY_BYTES; whoever reads further gets the exception that becomes a refusal."""
+def _limited(receive: Receive, limit: int) -> Receive:
+    """The body up to `limit` bytes; whoever reads further gets the exception that becomes a refusal."""
     n_bytes = 0
 
     async def receive_within_limit() -> Message:
         nonlocal n_bytes
         message = await receive()
         n_bytes += len(message.get("body", b""))
-        if n_bytes > MAX_BODY_BYTES:
-            raise HTTPException(413, f"more than {MAX_BODY_BYTES:,} bytes")
+        if n_bytes > limit:
+            raise HTTPException(413, f"more than {limit:,} bytes")
         return message
 
     return receive_within_limit

@@ -13,6 +13,7 @@ from stemma.library.cancellation import NothingToCancel, NothingToRetry
 from stemma.library.lineage import NothingToTrace, UnknownChunk
 from stemma.library.listing import SupersededDocument, UnknownDocument
 from stemma.library.pruning import UnknownWorkspace
+from stemma.library.workspaces import WorkspaceExists
 from stemma.retrieval.errors import EmbeddingMismatch
 from stemma.stages.models_at_hand import ModelNotAtHand
 from stemma.store.embedded import NotRunning
@@ -36,6 +37,18 @@ class NoPicture(RequestError):
     """The document has no figure of this number, or its picture is not kept."""
 
     code, remedy = "no_picture", "`/api/documents/{id}/assets` lists what there is; `stemma figures` takes what is missing."
+
+
+class NoFile(RequestError):
+    """The document has no file that could be sent: it lies in another file, or its file is gone."""
+
+    code, remedy = "no_file", "`/api/documents/{id}/text` is its text; of what lies in a mail or archive, download that."
+
+
+class NoPage(RequestError):
+    """The document has no page of this number."""
+
+    code, remedy = "no_page", "`/api/documents/{id}/pages` lists them."
 
 
 class ConfirmationRequired(RequestError):
@@ -73,9 +86,10 @@ class MethodNotAllowed(RequestError):
 
 
 class RequestTooLarge(RequestError):
-    """The request's body is larger than any operation needs."""
+    """The request's body is larger than the operation takes."""
 
-    code, remedy = "request_too_large", f"Send at most {MAX_BODY_BYTES:,} bytes; scopes may name folders instead of documents."
+    code = "request_too_large"
+    remedy = f"Send at most {MAX_BODY_BYTES:,} bytes (scopes may name folders instead of documents), or MAX_FILE_BYTES of files at once."
 
 
 class Bug(StemmaError):
@@ -90,10 +104,13 @@ STATUS: dict[type[StemmaError], int] = {
     UnknownChunk: 404,
     NothingToTrace: 404,
     NoPicture: 404,
+    NoFile: 404,
+    NoPage: 404,
     UnknownConversation: 404,
     UnknownGroup: 404,
     UnknownWorkspace: 404,
     AgentConversation: 409,
+    WorkspaceExists: 409,
     UnknownRoute: 404,
     MethodNotAllowed: 405,
     RequestTooLarge: 413,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import anyio.to_thread
 from anyio import CapacityLimiter
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from psycopg.rows import dict_row
 
 from sql import load_queries
@@ -25,6 +25,8 @@ from stemma.service.bodies import (
     StatusReport,
     WorkspaceStatus,
 )
+from stemma.service.metrics import MEDIA_TYPE as METRICS_MEDIA_TYPE
+from stemma.service.metrics import Metrics
 from stemma.service.problems import PROBLEMS
 from stemma.service.routes_search import RunningService
 from stemma.service.state import Service
@@ -32,6 +34,7 @@ from stemma.stages.index_report import IndexReport, report_indexes
 from stemma.store.postgres import Connection
 
 router = APIRouter(prefix="/api", tags=["status"])
+metrics_router = APIRouter(tags=["status"])
 
 _probes = CapacityLimiter(2)  # apart from the threads that searches may fill: a busy service still says that it lives
 
@@ -53,6 +56,13 @@ async def readiness(service: RunningService, response: Response) -> Health:
     found = await _health(service)
     response.status_code = 200 if found.ready else 503
     return found
+
+
+@metrics_router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}}, summary="Figures for Prometheus")
+def metrics(request: Request) -> Response:
+    """Times of requests by route, times of the stages of answers, and how many requests are in flight or were refused."""
+    figures: Metrics = request.app.state.metrics
+    return Response(figures.exposition(), media_type=METRICS_MEDIA_TYPE)
 
 
 @router.get("/status", responses={503: PROBLEMS[503]}, summary="What does the library look like?")

@@ -91,6 +91,22 @@ def unset_overrides(connection: Connection, base: Settings, names: Collection[st
     return settings
 
 
+def change_overrides(connection: Connection, base: Settings, changes: Mapping[str, str | None]) -> Settings:
+    """Store overrides, forget those that are None, and return the settings that are left.
+
+    Raises:
+        InvalidSetting: a name is not a setting, or the settings as a whole would not validate; nothing is changed.
+    """
+    with connection.transaction():
+        unwanted = {canonical_name(name) for name, value in changes.items() if value is None}
+        # Together, since a value may need what another one leaves; validated with what is not touched.
+        connection.execute("LOCK TABLE app_settings IN SHARE ROW EXCLUSIVE MODE")
+        if unknown := sorted(name for name in unwanted if name not in SETTINGS):
+            raise InvalidSetting(f"{unknown[0]} is not a setting")
+        connection.execute("DELETE FROM app_settings WHERE key = ANY(%s) AND NOT starts_with(key, '_')", [sorted(unwanted)])
+        return set_overrides(connection, base, {name: value for name, value in changes.items() if value is not None})
+
+
 def read_note(connection: Connection, key: str) -> str | None:
     """A note of Stemma's own; None when it was never written. Raises ValueError for a key without the underscore."""
     row = connection.execute("SELECT value FROM app_settings WHERE key = %s", [_note_key(key)]).fetchone()
