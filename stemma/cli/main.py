@@ -15,6 +15,7 @@ from stemma.cli.doctor import doctor
 from stemma.cli.documents import documents, show
 from stemma.cli.figures import figures
 from stemma.cli.ingest import ingest
+from stemma.cli.mcp import mcp
 from stemma.cli.parse import parse
 from stemma.cli.prune import prune
 from stemma.cli.reembed import reembed
@@ -77,6 +78,7 @@ for function in (
     chunk,
     audit,
     gc,
+    mcp,
     doctor,
 ):
     app.command()(function)

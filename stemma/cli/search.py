@@ -114,18 +114,16 @@ def _lines(hit: dict[str, Any]) -> str:
 
 def _ask_service(settings: "Settings", query: str, *, method: str | None, k: int, workspaces: list[str] | None) -> Answer | None:
     """The service's answer; None when it does not answer at all. Raises Refused."""
-    import httpx
-
     from stemma.addresses import service_address
+    from stemma.client import ServiceAway, ServiceRefused, StemmaClient
 
-    body = {"query": query, "method": method, "k": k, "scope": {"workspaces": workspaces}}
-    try:
-        response = httpx.post(f"{service_address(settings)}/api/search", json=body, timeout=HTTP_TIMEOUT_S, trust_env=False)
-    except httpx.TransportError:
-        return None
-    if response.is_success:
-        return response.json()
-    raise Refused(response.json())
+    with StemmaClient(service_address(settings), timeout_s=HTTP_TIMEOUT_S) as client:
+        try:
+            return dict(client.search(query, method=method, k=k, scope={"workspaces": workspaces}))
+        except ServiceAway:
+            return None
+        except ServiceRefused as refusal:
+            raise Refused(dict(refusal.problem)) from None
 
 
 @contextmanager

@@ -2,11 +2,16 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from urllib.parse import quote
 
+import anyio
 import httpx
+from mcp import Client, StdioServerParameters
 from playwright.sync_api import expect
+
+from stemma.client import StemmaClient
 
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "screenshots"
 QUESTION = "Which temperature is the camera cooled to before dark frames are taken?"
@@ -117,6 +122,27 @@ def test_a_rename_calls_no_model_and_keeps_the_source(product):
     assert summary["model_calls"] == {"parse": 0, "context": 0, "embed": 0} and summary["published"] == 1
     after = {hit["source_path"]: hit["source_id"] for hit in product.search("sourdough starter")}
     assert after[new] == before[old] and old not in after
+
+
+def test_an_upload_is_answered_from_and_an_assistant_finds_it_too(product, tmp_path):
+    note = tmp_path / "kettle.md"
+    note.write_text("# Kettle\n\nThe observatory's kettle whistles at ninety-one degrees.\n", "utf-8")
+    with StemmaClient(product.page) as stemma:
+        stored = stemma.upload(note, folder="observatory/kitchen")
+        assert stored["source_path"] == "observatory/kitchen/kettle.md"
+        product.ingest()
+        told = {event["name"]: event["data"] for event in stemma.chat("When does the kettle whistle?")}
+        cited = told["citations"]["citations"][0]
+        assert stemma.text(cited["doc_id"])[cited["quote_char_start"] : cited["quote_char_end"]] == cited["quote"]
+        assert "ninety-one" in cited["quote"] and cited["source_id"] == stored["source_id"]
+
+    async def converse() -> None:
+        command = StdioServerParameters(command=sys.executable, args=["-m", "stemma.cli.main", "mcp"], env=product.environment)
+        async with Client(command) as assistant:
+            found = await assistant.call_tool("search", {"query": "When does the kettle whistle?", "k": 1})
+            assert json.loads(found.content[0].text)["hits"][0]["source_id"] == stored["source_id"]
+
+    anyio.run(converse)
 
 
 def test_keywords_are_answered_by_the_command(product):
