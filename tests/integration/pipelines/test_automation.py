@@ -237,6 +237,7 @@ def test_the_failed_check_of_a_document_holds_the_failure_as_a_sentence(pipeline
         for record in pipeline.instance.get_records_for_run(run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION).records
     ]
     assert evaluation.metadata["failure"].value.startswith("first attempt failed at stage parsing with ")
+    assert corpus.look().stale.select("reason", "waits_for").rows() == [("not made yet", "change")]
 
 
 def test_the_assets_that_share_a_machine_are_in_pools(pipeline):
