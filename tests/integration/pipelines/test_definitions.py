@@ -105,6 +105,11 @@ def test_every_asset_says_what_it_is_and_whose():
             assert node.owners and node.kinds and node.tags.get("layer") == node.key.to_user_string(), node.key
 
 
+def test_no_asset_launches_itself_beside_the_sensor():
+    """docs/decisions/007-no-automation-conditions.md"""
+    assert [node.key for node in defs.resolve_asset_graph().asset_nodes if node.automation_condition is not None] == []
+
+
 def test_every_layer_shows_its_columns_and_what_they_are_made_from():
     graph = defs.resolve_asset_graph()
     columns = {}
