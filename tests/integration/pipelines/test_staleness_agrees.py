@@ -47,7 +47,7 @@ def another_value(name: str) -> dict[str, str] | None:
     if choices := get_args(field.annotation):
         others = [choice for choice in choices if choice not in (field.default, "semantic")]
         return {name: others[0]} if others else None
-    return {name: str(field.default + 1)}
+    return {name: f"another-{field.default}" if isinstance(field.default, str) else str(field.default + 1)}
 
 
 def first_stale_in_dagster(pipeline, partition: str) -> str | None:
