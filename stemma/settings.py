@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast, get_args
 from urllib.parse import urlsplit
@@ -330,6 +331,9 @@ class Settings(BaseSettings):
             raise ValueError(f"QUERY_TIMEOUT_S ({self.query_timeout_s}) must be below RETIRE_AFTER_S ({self.retire_after_s})")
         return self
 
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__.values()))  # as pydantic's own of a frozen model, which no type checker sees
+
     @property
     def own_folders(self) -> tuple[Path, ...]:
         """Folders of this machine in which Stemma writes what it makes; nothing in them is a document."""
@@ -437,13 +441,18 @@ def with_overrides(base: Settings, overrides: Mapping[str, str]) -> Settings:
             raise InvalidSetting(f"{name} is not a setting")
         if not SETTINGS[name].overridable:
             raise InvalidSetting(f"{name} belongs to the installation: set {ENV_PREFIX}{name} in the environment instead")
-    values: dict[str, Any] = base.model_dump() | {name.lower(): value for name, value in overrides.items()}
+    return _laid_over(base, frozenset(base.model_fields_set), tuple(sorted(overrides.items())))
+
+
+@lru_cache(maxsize=32)
+def _laid_over(base: Settings, given: frozenset[str], overrides: tuple[tuple[str, str], ...]) -> Settings:
+    """Kept, since every search and every look asks for the same again, and validating takes 30 ms."""
+    laid = {name.lower(): value for name, value in overrides}
     try:
-        laid_over = Settings.model_validate(values)
+        validated = Settings.model_validate(base.model_dump() | laid)
     except ValidationError as error:
         raise InvalidSetting(explain(error)) from error
-    given = base.model_fields_set | {name.lower() for name in overrides}
-    return Settings.model_construct(given, **dict(laid_over))  # what nobody set still counts as unset
+    return Settings.model_construct(set(given | laid.keys()), **dict(validated))  # what nobody set still counts as unset
 
 
 def explain(error: ValidationError) -> str:
