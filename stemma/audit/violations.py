@@ -34,7 +34,7 @@ CHECKS = {
     "document_without_file": "Every document has its file in the library.",
     "file_without_document": "Every file of the library is known.",
     "file_differs": "Every file whose stat is unchanged still has the bytes that were read (checked only with --deep).",
-    "stale": "Every document was made from its file as it is, by the recipes that the settings name.",
+    "stale": "Every document was made from its file as it is, by the recipes that the settings name, or says why it is not.",
     "lake_object_missing": "Every result that is recorded lies in the lake.",
     "lake_object_orphaned": "Every object of the lake is recorded.",
 }

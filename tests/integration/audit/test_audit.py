@@ -9,6 +9,7 @@ from damaged_corpus import DAMAGE, TEXT
 from ingested_corpus import Corpus
 
 from stemma.audit.audit import audit
+from stemma.library.selection import Selection, delete_selected, select_sources
 
 
 def found(corpus: Corpus, *, deep: bool = False, now: datetime | None = None) -> pl.DataFrame:
@@ -25,6 +26,22 @@ def sound(corpus: Corpus) -> Corpus:
 
 
 def test_a_sound_corpus_is_clean(sound: Corpus):
+    assert found(sound, deep=True).rows() == []
+
+
+def test_a_broken_file_and_one_that_was_taken_out_are_no_broken_promise(sound: Corpus):
+    sound.write("broken.pdf", b"%PDF-1.7\nnone")
+    sound.write("sea/waves.txt", "")
+    sound.ingest()
+    here = sound.installation
+    with here.pool.connection() as connection:
+        selected = select_sources(connection, Selection(paths=("sea/tides.md",)), remove_file=False)
+    delete_selected(here.pool, selected, here.remove_sparse, library=sound.settings.library, intent="keep_file")
+    sound.ingest()
+    assert sound.rows("SELECT source_path, status FROM sources WHERE status <> 'ready' ORDER BY 1") == [
+        ("broken.pdf", "failed"),
+        ("sea/tides.md", "cancelled"),
+    ]
     assert found(sound, deep=True).rows() == []
 
 
