@@ -110,7 +110,8 @@ def _meet(instance: dg.DagsterInstance, settings: Settings, wish: Wish, said: li
         said.append(f"{len(ended_badly)} runs failed or were cancelled: start the job `reembed` once what they say is mended")
         return []
     wait_s = settings.retry_backoff_s * 2 ** (len(ended_badly) - 1) if ended_badly else 0.0
-    if ended_badly and (ended_badly[0].end_time or 0.0) + wait_s > datetime.now(UTC).timestamp():
+    ended_at = ended_badly[0].end_time or 0.0 if ended_badly else 0.0
+    if ended_at <= datetime.now(UTC).timestamp() < ended_at + wait_s:  # one that ended in the future: the clock was set back since
         said.append("the last run failed or was cancelled; another follows")
         return []
     run_key = f"{wish.name}:{records[0].dagster_run.run_id if records else 'first'}"

@@ -55,4 +55,5 @@ def _is_news(layer: Layer, before: dict[str, str | bool] | None, now: datetime) 
         return True
     if before["sentence"] == layer.sentence:
         return False
-    return before["fresh"] == bool(layer.stale) or datetime.fromisoformat(str(before["at"])) <= now - AT_MOST_EVERY
+    told_at = datetime.fromisoformat(str(before["at"]))
+    return before["fresh"] == bool(layer.stale) or not told_at <= now < told_at + AT_MOST_EVERY  # in the future: the clock was set back

@@ -14,6 +14,7 @@ from stemma.errors import StemmaError
 from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.library.catalog import WalkOutcome, library_name, walk_library
+from stemma.library.clock import follow_clock
 from stemma.library.contained import follow_containers
 from stemma.library.deletion import delete_sources, pending_deletions
 from stemma.library.looks import LastLook, last_look, last_request, note_look
@@ -80,6 +81,9 @@ def reconcile(
     keyword entries, claims stale sources in batches and names the batches to request.
     """
     said: list[str] = []
+    with autocommitted(pool) as connection:
+        if follow_clock(connection, now=now):
+            said.append("the clock was set back since the last look")
     if n_closed := close_dead_runs(pool, settings, runs, now=now):
         said.append(f"{n_closed} documents were left unfinished by runs that are over")
     if n_cancelled := cancel_queued(pool, runs, now=now):
@@ -115,7 +119,7 @@ def close_dead_runs(pool: Pool, settings: Settings, runs: Runs, *, now: datetime
         bound = connection.execute(load_queries("claims")["bound_batches"]).fetchall()
     for batch_id, run_id, bound_at in bound:
         # A binding in the future: the clock was set back since.
-        if abs(now - bound_at) >= timedelta(seconds=settings.run_dead_s) or runs.ending(run_id) is not None:
+        if not bound_at <= now < bound_at + timedelta(seconds=settings.run_dead_s) or runs.ending(run_id) is not None:
             n_sources += close_dead_run(pool, settings, runs, batch_id, run_id, now=now)
     return n_sources
 
@@ -153,7 +157,7 @@ def _walk_is_due(connection: Connection, settings: Settings, *, now: datetime) -
     ).fetchone()
     started_at, walking = row if row else (None, None)
     # A last walk in the future: the clock was set back since.
-    if started_at is None or walking or abs(now - started_at) >= timedelta(seconds=settings.reconcile_interval_s):
+    if started_at is None or walking or not started_at <= now < started_at + timedelta(seconds=settings.reconcile_interval_s):
         return True
     requested_at = last_request(connection)
     if requested_at and requested_at > started_at:
@@ -205,7 +209,7 @@ def _settling(
     if not counts["settling"].any():
         return {}, []
     found = settling_sources(connection, settings, wanted, limit=MAX_SETTLING, now=now)
-    settling = {source_id: last.settling.get(source_id, now.isoformat()) for source_id in found}
+    settling = {source_id: min(last.settling.get(source_id, now.isoformat()), now.isoformat()) for source_id in found}
     latest = (now - timedelta(seconds=SETTLING_S)).isoformat()
     return settling, [source_id for source_id, since in settling.items() if since <= latest]
 
