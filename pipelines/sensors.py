@@ -17,7 +17,9 @@ from stemma.library.layers import layers_of
 from stemma.library.looks import is_outdated
 from stemma.library.reconcile import cancel_queued, close_dead_run, forget_retired
 from stemma.library.reconcile import reconcile as look
-from stemma.stages.installation import recipes_of_code, wanted_fingerprints
+from stemma.stages.installation import Installation, recipes_of_code, wanted_fingerprints
+from stemma.store.forgotten_results import sweep_forgotten
+from stemma.store.lake import LakeUnavailable
 from stemma.store.postgres import Pool
 
 THIS_LOAD = uuid4().hex
@@ -49,6 +51,7 @@ def reconcile(context: dg.SensorEvaluationContext, corpus: CorpusResource) -> dg
         with here.pool.connection() as connection:
             report_layers(context.instance, connection, layers_of(connection, settings, wanted, found.stale), now=datetime.now(UTC))
     _forget_partitions(context, here.pool, found.retired_partitions)
+    _sweep(context, here)
     if not found.batches:
         return dg.SkipReason(found.message)
     keys = sorted({key for batch in found.batches for key in batch.partitions})
@@ -95,6 +98,17 @@ def _request(batch: Batch, recipes: str) -> dg.RunRequest:
         run_config={"resources": {"batch": {"config": config}}},
         tags={BATCH_TAG: str(batch.batch_id), "stemma/documents": str(len(batch.partitions))},
     )
+
+
+def _sweep(context: dg.SensorEvaluationContext, here: Installation) -> None:
+    """A lake that is away holds up nothing else: the next tick sweeps."""
+    try:
+        swept = sweep_forgotten(here.pool, here.lake)
+    except LakeUnavailable as error:
+        context.log.warning(f"what deleted documents left in the lake waits: {error}")
+        return
+    if swept.n_results:
+        context.log.info(f"{swept.n_results} results of deleted documents left the lake, which is {swept.n_bytes} bytes smaller")
 
 
 def _forget_partitions(context: dg.SensorEvaluationContext, pool: Pool, keys: tuple[str, ...]) -> None:

@@ -54,6 +54,22 @@ FailPoint = Literal[
     "deletion.file_removed",
     "deletion.before_commit",
     "deletion.committed",
+    "prune.before_marking",
+    "reembed.filled",
+    "reembed.built",
+    "switch.before_commit",
+    "switch.committed",
+    "drop.before_commit",
+    "keyword_rebuild.entries_added",
+    "keyword_rebuild.covered",
+    "keyword_switch.before_commit",
+    "garbage.orphans_removed",
+    "garbage.results_forgotten",
+    "repair.vectors_taken",
+    "repair.published_again",
+    "repair.before_lake",
+    "forgotten.rewritten",
+    "forgotten.dropped",
 ]
 
 FAIL_POINTS: tuple[FailPoint, ...] = get_args(FailPoint)

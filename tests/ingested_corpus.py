@@ -21,6 +21,7 @@ from stemma.stages.documents import parse_documents, spool_files
 from stemma.stages.embeddings import embed_chunks
 from stemma.stages.installation import Installation, wanted_fingerprints
 from stemma.stages.run import Run, StageOutcome, open_run
+from stemma.store.forgotten_results import sweep_forgotten
 from stemma.store.sparse_indexes import active_sparse_index
 
 
@@ -69,13 +70,15 @@ class Corpus:
         return target
 
     def look(self) -> Look:
-        """One look of the reconciler, now."""
+        """One look of the reconciler, now, and what its sensor does besides."""
         here = self.installation
         settings = here.settings()
         self.request()
-        return reconcile(
+        look = reconcile(
             here.pool, settings, wanted_fingerprints(settings), self.runs, remove_sparse=here.remove_sparse, now=datetime.now(UTC)
         )
+        sweep_forgotten(here.pool, here.lake)
+        return look
 
     def request(self) -> None:
         with self.installation.pool.connection() as connection:

@@ -122,8 +122,8 @@ SELECT s.source_id::text, s.source_path, s.disk_path, s.presence, s.content_hash
  ORDER BY s.source_path;
 
 -- name: lake_objects_named
--- The objects that results lie in.
-SELECT DISTINCT object FROM stage_results ORDER BY object;
+-- The objects that results lie in, and whether any of these may be asked for: what is forgotten may be gone.
+SELECT object, bool_or(NOT starts_with(key, 'forgotten:')) FROM stage_results GROUP BY object ORDER BY object;
 
 -- name: publish_again
 -- Nothing counts as published of these sources, so that the next run writes their documents anew from what the lake and the caches hold.

@@ -11,7 +11,15 @@ WITH free AS (
 SELECT key, output_hash, object FROM stage_results WHERE stage = %(stage)s AND key = ANY(%(keys)s) ORDER BY key;
 
 -- name: store_results
--- The results of one object, in one order for everybody; a result that is made again replaces the one before.
+-- The results of one object, in one order for everybody; a result that is made again replaces the one before, which is forgotten.
+WITH replaced AS (
+    INSERT INTO stage_results (stage, key, fingerprint, output_hash, object, last_used_at)
+    SELECT r.stage, 'forgotten:' || r.key || '@' || r.object, r.fingerprint, r.output_hash, r.object, %(now)s
+      FROM stage_results AS r
+     WHERE r.stage = %(stage)s AND r.key = ANY(%(keys)s) AND r.object <> %(object)s
+     ORDER BY r.key
+        ON CONFLICT DO NOTHING
+)
 INSERT INTO stage_results (stage, key, fingerprint, output_hash, object, last_used_at)
 SELECT %(stage)s, r.key, %(fingerprint)s, r.output_hash, %(object)s, %(now)s
   FROM unnest(%(keys)s::text[], %(hashes)s::text[]) AS r (key, output_hash)

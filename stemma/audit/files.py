@@ -59,10 +59,11 @@ def audit_lake(connection: Connection, lake: Lake, *, now: datetime) -> Iterator
     """Violations (VIOLATION_SCHEMA) between the lake and the results that are recorded."""
     queries = load_queries("audit")
     objects = {stored.name: stored for stored in lake.objects()}  # listed first: what is recorded meanwhile is named below
-    named = {name for (name,) in connection.execute(queries["lake_objects_named"])}
+    named: dict[str, bool] = dict(connection.execute(queries["lake_objects_named"]).fetchall())
+    wanted = {name for name, asked_for in named.items() if asked_for}
     before: datetime = connection.execute(load_queries("garbage")["evictable_before"], {"now": now}).fetchall()[0][0]
     yield violations(
-        "lake_object_missing", [(name, None, "its results are made again when they are needed") for name in sorted(named - objects.keys())]
+        "lake_object_missing", [(name, None, "its results are made again when they are needed") for name in sorted(wanted - objects.keys())]
     )
     yield violations(
         "lake_object_orphaned",

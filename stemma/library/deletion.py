@@ -20,6 +20,7 @@ from stemma.library.files import FileStat, unlink_source
 from stemma.library.places import Places
 from stemma.library.spool import hash_source
 from stemma.library.walk import is_reserved
+from stemma.store.forgotten_results import forget_results
 from stemma.store.locks import (
     WALK_LOCK,
     giving_way,
@@ -211,6 +212,7 @@ def _remove_rows(connection: Connection, source_ids: list[UUID], library: Path, 
         staying = {d.source_id: hashes[d.source_id] for d in due if _stays(d) and d.source_id in hashes}
         going = [deletion.source_id for deletion in due if not _stays(deletion)]
         ended = {"source_ids": [*staying, *going], "now": now}
+        forget_results(connection, [*staying, *going], now=now)
         for query in ("cancel_attempts", "delete_documents", "retire_publications", "forget_stages"):
             connection.execute(queries[query], ended)
         connection.execute(queries["exclude_sources"], {"source_ids": list(staying), "hashes": list(staying.values()), "now": now})

@@ -8,7 +8,9 @@ from typing import TypeVar
 import structlog
 
 from sql import load_queries
+from stemma.failpoints import reach
 from stemma.settings import Settings
+from stemma.store.forgotten_results import sweep_forgotten
 from stemma.store.lake import Lake, StoredObject
 from stemma.store.postgres import Pool
 
@@ -33,32 +35,36 @@ class Reclaimed:
     """Cached vectors, removed because the cache is above EMBEDDING_CACHE_MAX_BYTES."""
     n_bytes: int
     """Of the objects exactly, of the vectors by estimate."""
+    n_forgotten: int = 0
+    """Results of deleted documents, removed whatever the limit."""
 
     @property
     def message(self) -> str:
         """One sentence for a person."""
-        if not self.n_bytes:
+        if not (self.n_bytes or self.n_forgotten):
             return "nothing to throw away"
-        return f"{self.n_evicted} objects above the limit, {self.n_orphaned} orphans and {self.n_vectors} vectors removed: {self.n_bytes} bytes"
+        return f"{self.n_evicted} objects above the limit, {self.n_orphaned} orphans, {self.n_forgotten} results of deleted documents and {self.n_vectors} vectors removed: {self.n_bytes} bytes"
 
 
 def collect_garbage(pool: Pool, lake: Lake, settings: Settings, *, now: datetime) -> Reclaimed:
-    """Remove orphans, and then the least recently used of what nobody stands on, until the limits are kept.
+    """Remove what deleted documents left and orphans, and then the least recently used of what nobody stands on, until the limits are kept.
 
     Never removed: results that the present state of a source was made from or that were used since the oldest open attempt was
     claimed, and vectors of published chunks in any index. Raises LakeUnavailable.
     """
+    swept = sweep_forgotten(pool, lake)
     with pool.connection() as connection:
         before = connection.execute(load_queries("garbage")["evictable_before"], {"now": now}).fetchall()[0][0]
     objects = list(lake.objects())
     orphaned = list(_orphaned(pool, objects, before))
     _remove(lake, orphaned)
+    reach("garbage.orphans_removed")
     gone = {stored.name for stored in orphaned}
     evicted = list(_evicted(pool, lake, [stored for stored in objects if stored.name not in gone], settings.lake_max_bytes, before))
     n_vectors, vector_bytes = _evict_vectors(pool, settings.embedding_cache_max_bytes, before)
-    n_bytes = sum(stored.size for stored in orphaned + evicted) + vector_bytes
-    reclaimed = Reclaimed(len(evicted), len(orphaned), n_vectors, n_bytes)
-    log.info("garbage collected", evicted=len(evicted), orphaned=len(orphaned), vectors=n_vectors, bytes=n_bytes)
+    n_bytes = swept.n_bytes + sum(stored.size for stored in orphaned + evicted) + vector_bytes
+    reclaimed = Reclaimed(len(evicted), len(orphaned), n_vectors, n_bytes, swept.n_results)
+    log.info("garbage collected", evicted=len(evicted), orphaned=len(orphaned), forgotten=swept.n_results, vectors=n_vectors, bytes=n_bytes)
     return reclaimed
 
 
@@ -91,6 +97,7 @@ def _evicted(pool: Pool, lake: Lake, objects: list[StoredObject], max_bytes: int
         with pool.connection() as connection:
             connection.execute(load_queries("garbage")["forget_objects"], {"objects": chosen, "before": before})
             kept = {name for (name,) in connection.execute(load_queries("garbage")["objects_with_results"], {"objects": chosen})}
+        reach("garbage.results_forgotten")
         freed = [by_name[name] for name in chosen if name not in kept]
         _remove(lake, freed)
         yield from freed

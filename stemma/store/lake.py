@@ -105,6 +105,15 @@ class Lake:
         """Whether the object exists."""
         return (self._root / name).exists()
 
+    def size(self, name: str) -> int:
+        """Bytes of the object, 0 if there is none."""
+        try:
+            return (self._root / name).stat().st_size
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise LakeUnavailable(f"cannot look at {name}: {error.strerror or error}") from error
+
     def objects(self) -> Iterator[StoredObject]:
         """Every object of a stage, with what an interrupted write left behind; no pictures; in no order. Raises LakeUnavailable."""
         try:
