@@ -46,7 +46,8 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
         _log_to_stderr()
         as_json = bool(kwargs.get("as_json"))
         try:
-            function(*args, **kwargs)
+            with _explaining():
+                function(*args, **kwargs)
         except StemmaError as error:
             if log := getattr(error, "log", ""):
                 note(log)
@@ -58,6 +59,20 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     return reported
+
+
+@contextmanager
+def _explaining() -> Generator[None]:
+    """What psycopg says of a server that is lost in the middle of a command is StoreUnavailable or StoreBusy, whoever asked it."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in {"psycopg", "psycopg_pool"}:
+            raise
+        from stemma.store.postgres import explained
+
+        with explained():
+            raise
 
 
 def problem_of(error: StemmaError) -> dict[str, Any]:

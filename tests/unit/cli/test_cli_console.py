@@ -2,8 +2,10 @@
 
 import json
 
+import psycopg
 import pytest
 import typer
+from psycopg_pool import PoolTimeout
 
 from stemma.cli.child import ChildFailed
 from stemma.cli.console import Refused, command
@@ -32,6 +34,9 @@ def ended_with(error: Exception, *, as_json: bool = False) -> int:
         (InvalidEnvironment("CHUNK_SIZE cannot be 'x'"), 2),
         (OutsideLibrary("/etc is not in /library"), 2),
         (NotRunning("no PostgreSQL server runs in /home"), 3),
+        (psycopg.OperationalError("the server closed the connection unexpectedly"), 3),
+        (psycopg.errors.LockNotAvailable("canceling statement due to lock timeout"), 3),
+        (PoolTimeout("couldn't get a connection after 10.00 sec"), 3),
         (Refused({"code": "empty_query", "detail": "the query is empty.", "remedy": "Ask.", "status": 422}), 2),
         (Refused({"code": "store_unavailable", "detail": "away.", "remedy": "Wait.", "status": 503}), 3),
     ],
