@@ -22,26 +22,34 @@ hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 PROJECT = Path(__file__).resolve().parent.parent
 _numbers = itertools.count()
+_OWN_FOLDER = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Temporary files lie in a folder of this session's own: as root, a test's PostgreSQL runs as another user, and must be let through to
+    its files; each new session of pytest shuts the folder that sessions share, also while others run."""
+    if os.geteuid() == 0 and config.option.basetemp is None:
+        config.option.basetemp = tempfile.mkdtemp(prefix="stemma-pytest-")
+        config.stash[_OWN_FOLDER] = config.option.basetemp
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """What failed tests wrote stays."""
+    if exitstatus == 0 and (folder := session.config.stash.get(_OWN_FOLDER, None)):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """URL of the session's embedded PostgreSQL, with a migrated database `template_stemma` to copy.
+    """URL of the session's embedded PostgreSQL, with a migrated database `template_stemma` to copy."""
+    from throwaway_server import prepare_server
 
-    It does not wait for the disk: no test takes the machine's power away, and a process that is killed leaves its writes to the kernel.
-    """
-    from stemma.store import embedded, migrations, postgres
+    from stemma.store import embedded
 
     home = Path(tempfile.mkdtemp(prefix="stemma-tests-"))
     url = embedded.start_embedded(home)
-    with psycopg.connect(url, autocommit=True) as connection:
-        for name in ("fsync", "synchronous_commit", "full_page_writes"):
-            connection.execute(f"ALTER SYSTEM SET {name} = off")
-        connection.execute("SELECT pg_reload_conf()")
-    template = url.replace("/stemma?", "/template_stemma?")
-    embedded.ensure_database(template)
-    with postgres.connect(template) as connection:
-        migrations.upgrade(connection)
+    prepare_server(url)
     yield url
     embedded.stop_embedded(home, mode="immediate")
     shutil.rmtree(home, ignore_errors=True)

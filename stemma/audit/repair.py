@@ -10,6 +10,7 @@ from psycopg import sql
 
 from sql import load_queries
 from stemma.audit.database import spec_parameters
+from stemma.failpoints import reach
 from stemma.library.wishes import request_ingest
 from stemma.stages.installation import Installation
 from stemma.stages.keyword_rebuild import rebuild_keyword_index
@@ -43,6 +44,7 @@ def repair(here: Installation, found: pl.DataFrame, *, now: datetime) -> list[st
     again = _source_ids(found, *PUBLISHED_AGAIN)
     if again:
         _locked(here, again, ("end_without_document", "drop_documents_not_live", "publish_again"), now=now)
+        reach("repair.published_again")
         done.append(f"{len(again)} documents are published again by the next run")
     if not _of(found, "keyword_index_unreadable", "keyword_entries_missing").is_empty():
         rebuilt = rebuild_keyword_index(here)
@@ -50,6 +52,7 @@ def repair(here: Installation, found: pl.DataFrame, *, now: datetime) -> list[st
     elif orphans := [int(subject) for subject in _of(found, "keyword_entries_orphaned")["subject"]]:
         here.remove_sparse(orphans)
         done.append(f"keyword entries of {len(orphans)} publications that are gone were removed")
+    reach("repair.before_lake")
     _lake(here, found, done)
     if done or not _of(found, *LEFT_TO_THE_NEXT_LOOK).is_empty():
         with here.pool.connection() as connection:
@@ -106,6 +109,7 @@ def _vectors(here: Installation, found: pl.DataFrame, done: list[str]) -> None:
             if n_damaged := connection.execute(queries["forget_damaged_vectors"], parameters).rowcount:
                 done.append(f"{n_damaged} damaged vectors were removed from the cache")
             _vectors_from_cache(connection, index.vector_table, parameters | {"source_ids": concerned})
+    reach("repair.vectors_taken")
     if concerned:
         _locked(here, concerned, ["embed_again"])
         done.append(f"the vectors of {len(concerned)} documents were taken from the cache; the next run embeds what it lacks")

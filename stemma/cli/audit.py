@@ -57,7 +57,7 @@ def audit(
 
 @command
 def gc(as_json: Json = False) -> None:
-    """Throw away what the lake and the vector cache hold above their limits, and what interrupted work left.
+    """Throw away what the lake and the vector cache hold above their limits, and what deleted documents and interrupted work left.
 
     The limits are LAKE_MAX_BYTES and EMBEDDING_CACHE_MAX_BYTES. What any document stands on stays, whatever the limit. A
     running Stemma does this by itself once an hour.

@@ -13,6 +13,7 @@ from psycopg.rows import class_row
 
 from sql import load_queries
 from stemma.errors import RequestError
+from stemma.failpoints import reach
 from stemma.library.deletion import delete_sources, mark_deleting
 from stemma.library.looks import request_look
 from stemma.settings import Settings
@@ -109,6 +110,7 @@ def prune(
         "missing_before": _missing_before(settings, now),
     }
     due = [source_id for (source_id,) in connection.execute(load_queries("library")["missing_sources"], parameters)]
+    reach("prune.before_marking")
     marked = due if dry_run else mark_deleting(connection, due, "vanished", now=now)
     return Pruned(found, tuple(marked))
 

@@ -9,6 +9,7 @@ from time import monotonic
 
 import structlog
 
+from stemma.failpoints import reach
 from stemma.lexical.errors import LexicalIndexDamaged
 from stemma.lexical.index import LexicalIndex
 from stemma.settings import fingerprint
@@ -180,8 +181,10 @@ def _fill(
         entries = live_entries(connection, taken)
         with contextlib.closing(here.index_of(index)) as engine:
             engine.add(entries)
+        reach("keyword_rebuild.entries_added")
         counts = count_entries(entries)
         record_coverage(connection, index, counts, now=now())
+        reach("keyword_rebuild.covered")
         n_documents, n_entries = n_documents + len(counts), n_entries + entries.height
         progress(n_documents, n_documents + n_uncovered(connection, index))
         if deadline is not None and monotonic() > deadline:

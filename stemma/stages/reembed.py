@@ -9,6 +9,7 @@ import structlog
 from stemma.embedding.embedder import EmbeddingSpec
 from stemma.embedding.models import embedding_spec, portable_location
 from stemma.errors import RequestError
+from stemma.failpoints import reach
 from stemma.stages.embeddings import embed_strings
 from stemma.stages.installation import Installation, wanted_fingerprints
 from stemma.stages.models_at_hand import location_of
@@ -184,6 +185,7 @@ def _fill_and_switch(here: Installation, connection: Connection, index: Embeddin
         filled, embedded = _fill(here, connection, index, progress)
         n_filled, n_embedded = n_filled + filled, n_embedded + embedded
         build_hnsw(connection, index.vector_table)
+        reach("reembed.built")
         try:
             return n_filled, n_embedded, switch_embedding_index(connection, index, here.base, now=now())
         except EmbeddingIndexIncomplete as error:
@@ -205,6 +207,7 @@ def _fill(here: Installation, connection: Connection, index: EmbeddingIndex, pro
         unsound += [chunk for chunk, digest in zip(chunks, digests, strict=True) if digest in refused]
         n_embedded += len(missing) - len(refused)
         n_filled += fill_from_cache(connection, index, chunks, digests)
+        reach("reembed.filled")
         progress(coverage(connection, index))
     if unsound:
         raise EmbeddingIndexIncomplete(_explain(here, index, unsound))

@@ -9,6 +9,7 @@ from psycopg import sql
 from sql import load_queries
 from stemma.embedding.models import EmbeddingModelUnavailable, embedding_spec
 from stemma.errors import Unavailable
+from stemma.failpoints import reach
 from stemma.settings import Settings
 from stemma.store.app_settings import current_settings, set_overrides
 from stemma.store.embedding_indexes import EmbeddingIndex, active_embedding_index, all_embedding_indexes, open_embedding_indexes
@@ -145,9 +146,12 @@ def switch_embedding_index(connection: Connection, index: EmbeddingIndex, base: 
         connection.execute(queries["retire_open_embedding_indexes"], {"embedding_index_id": index.embedding_index_id, "now": now})
         connection.execute(queries["activate_embedding_index"], {"embedding_index_id": index.embedding_index_id})
         _agree(connection, index, base)
+        reach("switch.before_commit")
         return True
 
-    return giving_way(connection, switch)
+    switched = giving_way(connection, switch)
+    reach("switch.committed")
+    return switched
 
 
 def retire_building(connection: Connection, base: Settings, *, now: datetime) -> list[EmbeddingIndex]:
@@ -189,6 +193,7 @@ def drop_retired(connection: Connection, *, before: datetime) -> list[EmbeddingI
         for index in dropped:
             connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(index.vector_table)))
             connection.execute("DELETE FROM embedding_indexes WHERE embedding_index_id = %s", [index.embedding_index_id])
+        reach("drop.before_commit")
         return dropped
 
     return giving_way(connection, drop)

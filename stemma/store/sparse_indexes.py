@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sql import load_queries
+from stemma.failpoints import reach
 from stemma.store.locks import giving_way
 from stemma.store.postgres import Connection
 
@@ -113,6 +114,7 @@ def switch_sparse_index(connection: Connection, index: SparseIndex, *, now: date
             return max(n_lacking, 1)
         connection.execute(queries["retire_sparse_indexes"], parameters | {"now": now})
         connection.execute(queries["activate_sparse_index"], parameters | {"incomplete_since": None})
+        reach("keyword_switch.before_commit")
         return 0
 
     return giving_way(connection, switch)

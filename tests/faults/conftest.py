@@ -7,10 +7,9 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from fault_child import Nursery
 from fault_library import NEEDLE
 from fault_points import FailPoints
-from fault_seed import Bench, FixedQuery, needle_vector
+from fault_seed import Bench
 from ingested_corpus import Corpus
 
 from stemma import failpoints
@@ -20,11 +19,10 @@ from stemma.stages.installation import Installation
 
 @pytest.fixture(scope="session")
 def bench(tmp_path_factory) -> Iterator[Bench]:
-    """Children that have the library and the model loaded, and the one query that readers ask."""
-    folder = tmp_path_factory.mktemp("nursery")
-    nursery = Nursery(folder)
-    yield Bench(nursery, FixedQuery(needle_vector(nursery, folder, NEEDLE)))
-    nursery.close()
+    """Children that have the library and the models loaded, and the one query that readers ask."""
+    bench = Bench.open(tmp_path_factory.mktemp("bench"), NEEDLE)
+    yield bench
+    bench.nursery.close()
 
 
 @pytest.fixture

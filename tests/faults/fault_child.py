@@ -4,6 +4,7 @@
 """
 
 import faulthandler
+import json
 import logging
 import os
 import pickle
@@ -20,7 +21,11 @@ from pathlib import Path
 from typing import IO, Any
 
 NEEDS_A_REASON = 3
-"""Exit code of a child that met a condition Stemma can explain."""
+"""Exit code of a child that met a condition Stemma can explain, as `stemma` itself ends."""
+BUG = 70
+"""Exit code of a child that met a condition nobody thought of."""
+CHILD_LIMIT_S = 120
+"""A child that runs longer hangs."""
 SLOW_S = 90
 """A child that still runs after this long says where it is."""
 
@@ -55,7 +60,7 @@ class Child:
 
 
 class Nursery:
-    """The process that children are forked from, and what it has loaded."""
+    """The process that children are forked from, and what it has loaded; `models` are the values of EMBEDDING_MODEL that it has at hand."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -66,6 +71,8 @@ class Nursery:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(path), "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
+        assert self._process.stdout is not None
+        self.models: list[str] = json.loads(self._process.stdout.readline())
 
     def start(self, task: str, *arguments: object, log: Path) -> Child:
         """Run a function of fault_child_loaded in a process of its own; what it prints goes to the log."""
@@ -85,8 +92,12 @@ class Nursery:
 
 def main(folder: Path) -> None:
     """Fork a child for every task, and note how each ended."""
-    import fault_child_loaded  # noqa: F401 -- before the first fork: that is what this process is for
+    import fault_child_loaded
 
+    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+    print(
+        json.dumps(fault_child_loaded.prepare(folder)), file=answers, flush=True
+    )  # before the first fork: that is what this process is for
     tasks = sys.stdin.buffer
     selector = selectors.DefaultSelector()
     selector.register(tasks, selectors.EVENT_READ)
@@ -97,7 +108,7 @@ def main(folder: Path) -> None:
             task, arguments, log = pickle.loads(tasks.read(struct.unpack("!I", head)[0]))
             if (pid := os.fork()) == 0:
                 _run(task, arguments, log, tasks)
-            print(pid, flush=True)
+            print(pid, file=answers, flush=True)
         with suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 note = folder / f"{ended[0]}.ending"
@@ -122,10 +133,13 @@ def _run(task: str, arguments: tuple[object, ...], log: Path, tasks: IO[Any]) ->
     except StemmaError as error:
         print(f"{error.code}: {error}", flush=True)
         os._exit(NEEDS_A_REASON)
+    except SystemExit as ended:
+        sys.stderr.flush()
+        os._exit(int(ended.code or 0))
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
-        os._exit(1)
+        os._exit(BUG)
     os._exit(0)
 
 

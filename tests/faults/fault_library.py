@@ -14,6 +14,7 @@ from pathlib import Path
 
 NEEDLE = "needle"
 WORKSPACES = ("atlas", "notes")
+ATTIC = "attic"
 FOLDERS = ("", "a", "a/b", "c")
 _WORDS = [
     "river",
@@ -55,6 +56,7 @@ class Library:
     """Paths that were ever deleted, moved away, emptied or broken: a reader may find nothing there."""
     kept_out: dict[str, str] = field(default_factory=dict)
     """source path -> sha256 of the bytes that were deleted while the file stays."""
+    ever_kept_out: set[str] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
     _clock: int = 0
 
@@ -67,6 +69,17 @@ class Library:
     def movable(self) -> list[str]:
         """Files that an operation may take: neither a workspace's anchor nor one that was deleted while its file stays."""
         return [path for path in self.paths if not path.endswith("anchor.md") and path not in self.kept_out]
+
+    @property
+    def folders(self) -> list[str]:
+        """Folders below a workspace that an operation may take whole."""
+        folders = sorted({path.rpartition("/")[0] for path in self.movable if path.count("/") >= 2})
+        return [folder for folder in folders if not any(path.startswith(f"{folder}/") for path in self.kept_out)]
+
+    def keep_out(self, path: str, content_hash: str) -> None:
+        """The document is deleted, its file stays."""
+        self.kept_out[path] = content_hash
+        self.ever_kept_out.add(path)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a file whose mtime lies in the past and differs from that of every other."""
@@ -108,6 +121,20 @@ class Library:
             self.write(f"{workspace}/anchor.md", self.text())
         for _ in range(n_files):
             self.write(self.new_path(), self.text())
+        self.fill_attic()
+
+    def fill_attic(self) -> str:
+        """Files in a workspace that has no anchor: it may be emptied, and then waits for an operator."""
+        for number in range(2):
+            self.write(f"{ATTIC}/box-{number}-{self.random.randrange(10_000)}.md", self.text())
+        return "filled"
+
+    def clear_attic(self) -> str:
+        """Empty it; returns nothing where it is empty."""
+        found = [path for path in self.movable if path.startswith(f"{ATTIC}/")]
+        for path in found:
+            self.remove(path)
+        return "emptied" if found else ""
 
     def text(self) -> bytes:
         """A small Markdown text. Headings and sentences are few, so that vectors are often found in the cache."""
@@ -178,9 +205,7 @@ class Library:
         return path
 
     def move_folder(self) -> str:
-        folders = sorted({path.rpartition("/")[0] for path in self.movable if path.count("/") >= 2})
-        folders = [folder for folder in folders if not any(path.startswith(f"{folder}/") for path in self.kept_out)]
-        if not folders:
+        if not (folders := self.folders):
             return "nothing"
         old = self.random.choice(folders)
         new = f"{self.random.choice(WORKSPACES)}/moved-{self.random.randrange(10_000)}"
@@ -192,9 +217,7 @@ class Library:
         return f"{old}/ -> {new}/"
 
     def delete_folder(self) -> str:
-        folders = sorted({path.rpartition("/")[0] for path in self.movable if path.count("/") >= 2})
-        folders = [folder for folder in folders if not any(path.startswith(f"{folder}/") for path in self.kept_out)]
-        if not folders:
+        if not (folders := self.folders):
             return "nothing"
         folder = self.random.choice(folders)
         self.disturbed |= {path for path in self.paths if path.startswith(f"{folder}/")}

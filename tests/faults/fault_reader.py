@@ -11,12 +11,12 @@ from typing import Protocol
 from fault_library import NEEDLE, Library
 from psycopg import sql
 
-from stemma.embedding.embedder import Embedder
+from stemma.embedding.embedder import Embedder, EmbeddingSpec
 from stemma.errors import Unavailable
 from stemma.lexical.tantivy_index import TantivyIndex
 from stemma.retrieval.answer import METHODS, Hit, SearchAnswer
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
-from stemma.retrieval.search import SearchRequest, search
+from stemma.retrieval.search import SearchRequest, search_by_active_model
 from stemma.retrieval.snapshot import snapshot
 from stemma.settings import Settings
 from stemma.store.embedding_indexes import active_embedding_index
@@ -24,6 +24,9 @@ from stemma.store.postgres import Connection, Pool
 from stemma.store.sparse_indexes import active_sparse_index
 
 K = 1_000  # more than there is: every answer names every live chunk
+
+ASK_EVERY_S = 0.2
+"""Often enough to meet every state; oftener only takes the processor from what is tested."""
 
 
 class Asks(Protocol):
@@ -103,7 +106,7 @@ class Reader(Thread):
 
     def run(self) -> None:
         turn = 0
-        while not self._ending.wait(0.1):
+        while not self._ending.wait(ASK_EVERY_S):
             turn += 1
             try:
                 answer = self._ask(METHODS[turn % len(METHODS)])
@@ -130,14 +133,14 @@ class Reader(Thread):
 class DirectQueries:
     """Searches through the library of the query service, and looks at the stores within one snapshot."""
 
-    def __init__(self, library: Library, settings: Settings, pool: Pool, embedder: Embedder) -> None:
-        self._library, self._settings, self._pool, self._embedder = library, settings, pool, embedder
+    def __init__(self, library: Library, settings: Settings, pool: Pool, embedder_of: Callable[[EmbeddingSpec], Embedder]) -> None:
+        self._library, self._settings, self._pool, self._embedder_of = library, settings, pool, embedder_of
         self._keywords = OpenKeywordIndexes(settings.home)
 
     def __call__(self, method: str) -> SearchAnswer:
-        return search(
+        return search_by_active_model(
             SearchRequest(NEEDLE, method=method, k=K),
-            pool=self._pool, lexical=self._keywords, embedder=self._embedder, settings=self._settings,
+            pool=self._pool, lexical=self._keywords, embedder_of=self._embedder_of, settings=self._settings,
         )  # fmt: skip
 
     def look(self) -> list[str]:

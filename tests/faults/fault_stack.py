@@ -1,8 +1,8 @@
 """The full tier: a real `stemma up`, changed and killed while it works, and compared with an undisturbed run of the same library."""
 
+import json
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,23 +15,29 @@ from typing import Any
 
 import httpx
 import psutil
-from fault_library import NEEDLE, Library, change
+import psycopg
+from fault_commands import draw_command
+from fault_library import NEEDLE, Library, change, text_hash
 from fault_reader import DirectQueries, K, Reader
-from fault_seed import AT_ONCE, Bench, Report
-from fault_state import State, differences, read_state
+from fault_reference import undisturbed
+from fault_seed import Bench, Report
+from fault_state import differences, read_state
 
 from stemma.cli.home import supervisor_of
 from stemma.cli.postgres import postmaster_of
+from stemma.embedding.models import MINILM, embedding_spec
 from stemma.retrieval.answer import SearchAnswer
 from stemma.settings import Settings, load_settings
 from stemma.store.app_settings import set_overrides
 from stemma.store.embedded import postgres_url
+from stemma.store.embedding_indexes import active_embedding_index
 from stemma.store.postgres import StoreUnavailable, connect, open_pool
 
 STEMMA = (sys.executable, "-m", "stemma.cli.main")
 CODE_SERVER = "pipelines.code_server"
 START_LIMIT_S = 240
 CONVERGE_LIMIT_S = 240
+COMMAND_LIMIT_S = 180
 QUICK = {
     "RECONCILE_INTERVAL_S": "1",
     "RUN_DEAD_S": "2",
@@ -62,6 +68,11 @@ class Stack:
         self.failing.mkdir()
         self.service_port, self.dagster_port = _free_port(), _free_port()
         self.supervisor: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """Of the query service."""
+        return f"http://127.0.0.1:{self.service_port}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -167,7 +178,10 @@ class StackSeed:
         self.draw = random.Random(seed)
         self.report = Report(seed)
         self.library = Library(self.stack.library_folder, random.Random(seed * 7 + 1))
-        self.nursery, self.embedder, self.folder = bench.nursery, bench.embedder, folder
+        self.bench, self.nursery, self.folder = bench, bench.nursery, folder
+        self.models = [MINILM, bench.nursery.models[0]]
+        self.typed: list[subprocess.Popen[bytes]] = []
+        self.damaged = False
         self.reference = load_settings(
             home=folder / "reference_home", library=folder / "reference_library", postgres_url=reference_url,
             **{name.lower(): value for name, value in QUICK.items()},
@@ -201,7 +215,7 @@ class StackSeed:
 
     def _readers(self) -> Iterator[Reader]:
         """One over HTTP, one that looks into the stores."""
-        address = f"http://127.0.0.1:{self.stack.service_port}/api/search"
+        address = f"{self.stack.address}/api/search"
 
         def ask(method: str) -> SearchAnswer | None:
             try:
@@ -215,22 +229,74 @@ class StackSeed:
 
         yield Reader(self.library, ask)
         pool = open_pool(postgres_url(self.stack.settings), max_size=2, timeout_s=3)
-        direct = DirectQueries(self.library, self.stack.settings, pool, self.embedder)
+        direct = DirectQueries(self.library, self.stack.settings, pool, self.bench.embedder_of)
         yield Reader(self.library, direct, look=direct.look)
 
     def _operate(self) -> None:
-        if self.draw.random() < 0.15:
-            given = self.draw.choice([{"CHUNK_SIZE": "120"}, {"CHUNK_SIZE": "400"}, {"CONTEXTUALIZER": "none"}])
+        kind = self.draw.random()
+        try:
+            if kind < 0.15:
+                self._set()
+            elif kind < 0.30:
+                self._delete()
+            elif kind < 0.50:
+                command = draw_command(self.library, self.draw, self.models, self._reachable)
+                self.library.done.append(f"{command}")
+                self.damaged |= "--repair" in command.words
+                self.typed.append(self._type(*command.words))
+            else:
+                change(self.library)
+        except (StoreUnavailable, psycopg.OperationalError):
+            self.library.done.append("PostgreSQL was away")
+
+    @property
+    def _reachable(self) -> Settings:
+        return self.stack.settings.model_copy(update={"postgres_url": postgres_url(self.stack.settings)})
+
+    def _set(self) -> None:
+        given = self.draw.choice(
+            [{"CHUNK_SIZE": "120"}, {"CHUNK_SIZE": "400"}, {"CONTEXTUALIZER": "none"}, {"EMBEDDING_MODEL": self.draw.choice(self.models)}]
+        )
+        with connect(postgres_url(self.stack.settings)) as connection:
+            set_overrides(connection, self.stack.settings, given)
+        with connect(self.reference.postgres_url or "") as connection:
+            set_overrides(connection, self.reference, given)
+        self.library.done.append(f"settings: {given}")
+
+    def _delete(self) -> None:
+        """Over HTTP; whether it was answered is not known, nor asked."""
+        with connect(postgres_url(self.stack.settings)) as connection:
+            rows = connection.execute("SELECT source_path, source_id FROM sources WHERE presence = 'present' ORDER BY 1").fetchall()
+        known = [(path, source_id) for path, source_id in rows if path in self.library.movable]
+        if not known:
+            return
+        path, source_id = self.draw.choice(known)
+        keep = self.draw.random() < 0.5
+        self.library.disturbed.add(path)
+        if keep:
+            self.library.keep_out(path, text_hash((self.library.root / path).read_bytes()))
+        with suppress(httpx.TransportError):
+            answer = httpx.delete(f"{self.stack.address}/api/documents/{source_id}", params={"remove_file": not keep}, timeout=30)
+            assert answer.status_code in (200, 404, 409, 503), answer.text
+        self.library.done.append(f"DELETE {path}{'' if keep else ' and its file'}")
+
+    def _type(self, *words: str) -> subprocess.Popen[bytes]:
+        """A command in a terminal of its own."""
+        with (self.folder / "commands.log").open("ab") as output:
+            return subprocess.Popen([*STEMMA, *words], env=self.stack.environment, cwd=self.library.root, stdout=output, stderr=output)
+
+    def _typed_out(self) -> None:
+        for process in self.typed:
             try:
-                with connect(postgres_url(self.stack.settings)) as connection:
-                    set_overrides(connection, self.stack.settings, given)
-            except StoreUnavailable:
-                return
-            with connect(self.reference.postgres_url or "") as connection:
-                set_overrides(connection, self.reference, given)
-            self.library.done.append(f"settings: {given}")
-        else:
-            change(self.library)
+                if process.wait(COMMAND_LIMIT_S) not in (0, 1, 2, 3):
+                    self.report.violations.append(f"a command ended with {process.returncode}: {' '.join(map(str, process.args))}")
+            except subprocess.TimeoutExpired:
+                process.kill()
+                self.report.violations.append(f"a command does not end: {' '.join(map(str, process.args))}")
+        self.typed.clear()
+        log = self.folder / "commands.log"
+        if log.exists() and "Traceback" in (said := log.read_text()):
+            self.report.violations.append(f"a command ended in a traceback: {said[said.index('Traceback') :][:2_000]}")
 
     # The ways to die.
 
@@ -293,25 +359,36 @@ class StackSeed:
         self.library.done.append(f"fault: {what}{'' if n else ' (nothing to kill)'}")
 
     def _compare(self) -> None:
-        """Wait until the corpus is that of an undisturbed run, and say what differs if it never is."""
-        wanted = self._undisturbed()
+        """Bring everything to rest as an operator would; wait until the corpus is that of an undisturbed run, and audit it."""
+        self._typed_out()
+        steps = [["reembed"] if self.draw.random() < 0.6 else ["reembed", "--abandon"], ["retry", "--failed", "--cancelled"]]
+        steps += [["audit", "--repair"]] * self.damaged
+        for words in steps:
+            self._type(*words).wait(COMMAND_LIMIT_S)
+        wanted = None
         said: list[str] = ["nothing was compared"]
         deadline = time.monotonic() + CONVERGE_LIMIT_S
         while said and time.monotonic() < deadline:
-            time.sleep(1)
+            self._type("prune", "--confirm").wait(COMMAND_LIMIT_S)
             with suppress(StoreUnavailable), connect(postgres_url(self.stack.settings)) as connection:
                 found = read_state(connection, self.stack.home)
-                said = found.broken + wanted.broken + differences(found, wanted)
+                active = active_embedding_index(connection)
                 self.report.n_documents = len(found.documents)
+                if active is None or found.broken:
+                    said = found.broken
+                    continue
+                if wanted is None:
+                    model = next(location for location in self.models if embedding_spec(location) == active.spec)
+                    log = self.folder / "reference.log"
+                    wanted = undisturbed(self.nursery, self.library, self.reference, model=model, found=found, log=log)
+                said = wanted.broken + differences(found, wanted)
         self.report.violations += said
-
-    def _undisturbed(self) -> State:
-        shutil.copytree(self.library.root, self.reference.library)
-        child = self.nursery.start("ingest", self.reference.model_copy(update=AT_ONCE), None, 3, log=self.folder / "reference.log")
-        child.join(120)
-        assert child.exitcode == 0, (self.folder / "reference.log").read_text()[-3_000:]
-        with connect(self.reference.postgres_url or "") as connection:
-            return read_state(connection, self.reference.home)
+        audited = subprocess.run(
+            [*STEMMA, "audit", "--deep", "--json"], env=self.stack.environment, capture_output=True, text=True, check=False
+        )
+        if audited.returncode != 0:
+            found_by_audit = json.loads(audited.stdout)["violations"] if audited.stdout else [audited.stderr]
+            self.report.violations += [f"audit: {row}" for row in found_by_audit]
 
 
 KILLS: list[Callable[[StackSeed], None]] = [

@@ -20,7 +20,7 @@ _CHUNK_COLUMNS = (
 
 @dataclass
 class State:
-    """What is in every store, by source path."""
+    """What is in every store, by the path that each source has now."""
 
     sources: dict[str, tuple] = field(default_factory=dict)
     """(status, error_code, warning_code, content_hash where there is a document)"""
@@ -51,15 +51,15 @@ def read_state(connection: Connection, home: Path) -> State:
         state.sources[path] = (status, error, warning, content_hash)
     for path, *values in connection.execute(
         """
-        SELECT d.source_path, d.doc_id, d.title, d.text, d.parsing_fingerprint, d.chunking_fingerprint, d.contextualizing_fingerprint,
+        SELECT s.source_path, d.doc_id, d.title, d.text, d.parsing_fingerprint, d.chunking_fingerprint, d.contextualizing_fingerprint,
                d.document_output_hash, d.output_hash, d.n_chunks, d.n_pages, d.parser, d.chunker, d.warning_code
-          FROM documents AS d ORDER BY d.source_path
+          FROM documents AS d JOIN sources AS s USING (source_id) ORDER BY s.source_path
         """
     ):
         state.documents[path] = tuple(values)
     for path, *values in connection.execute(
-        f"SELECT d.source_path, {_CHUNK_COLUMNS.replace('chunk_index', 'c.chunk_index', 1)} "
-        "FROM documents AS d JOIN chunks AS c USING (publication_id) ORDER BY d.source_path, c.chunk_index"
+        f"SELECT s.source_path, {_CHUNK_COLUMNS.replace('chunk_index', 'c.chunk_index', 1)} "
+        "FROM documents AS d JOIN sources AS s USING (source_id) JOIN chunks AS c USING (publication_id) ORDER BY s.source_path, c.chunk_index"
     ):
         state.chunks.setdefault(path, []).append(tuple(values))
     _read_vectors(connection, state)
@@ -77,12 +77,13 @@ def _read_vectors(connection: Connection, state: State) -> None:
     for path, vector, cached in connection.execute(
         sql.SQL(
             """
-            SELECT d.source_path, v.embedding, e.embedding
+            SELECT s.source_path, v.embedding, e.embedding
               FROM documents AS d
+              JOIN sources AS s USING (source_id)
               JOIN chunks AS c USING (publication_id)
               JOIN {} AS v USING (publication_id, chunk_index)
               LEFT JOIN embedding_cache AS e ON e.spec_hash = %s AND e.input_hash = c.input_hash
-             ORDER BY d.source_path, c.chunk_index
+             ORDER BY s.source_path, c.chunk_index
             """
         ).format(sql.Identifier(active.vector_table)),
         [active.spec.spec_hash],
@@ -122,6 +123,7 @@ _BROKEN = {
     "a publication is pending, or its entries wait to be removed": """
         SELECT publication_id::text || ' ' || state FROM publications WHERE state IN ('pending', 'superseded', 'abandoned')""",
     "a deletion is not finished": "SELECT source_path FROM sources WHERE deletion_intent IS NOT NULL",
+    "the lake holds what a deleted document was made into": "SELECT key FROM stage_results WHERE starts_with(key, 'forgotten:')",
     "a source is being worked on": "SELECT source_path FROM sources WHERE status IN ('pending', 'processing')",
     "coverage names another number of entries than there are chunks": """
         SELECT d.doc_id FROM documents AS d CROSS JOIN corpus_state AS s

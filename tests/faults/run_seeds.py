@@ -12,12 +12,12 @@ from collections import Counter
 from pathlib import Path
 
 import psycopg
-from fault_child import Nursery
 from fault_library import NEEDLE
-from fault_seed import Bench, FixedQuery, Report, Seed, needle_vector
+from fault_seed import Bench, Report, Seed
 from fault_stack import StackSeed
+from throwaway_server import prepare_server
 
-from stemma.store import embedded, migrations, postgres
+from stemma.store import embedded
 
 STACK_EVERY = 50
 
@@ -30,20 +30,16 @@ def main() -> int:
     options.add_argument("--no-stack", action="store_true", help="the quick tier alone")
     given = options.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="stemma-faults-"))
-    nursery = Nursery(folder / "nursery")
+    bench = Bench.open(folder, NEEDLE)
     url = embedded.start_embedded(folder / "server")
     reports: list[Report] = []
     try:
-        template = url.replace("/stemma?", "/template_stemma?")
-        embedded.ensure_database(template)
-        with postgres.connect(template) as connection:
-            migrations.upgrade(connection)
-        bench = Bench(nursery, FixedQuery(needle_vector(nursery, folder, NEEDLE)))
+        prepare_server(url)
         for seed in range(given.first, given.first + given.seeds):
             stack = not given.no_stack and (seed - given.first) % STACK_EVERY == 0
             reports.append(_one(seed, folder, url, bench, stack=stack))
     finally:
-        nursery.close()
+        bench.nursery.close()
         embedded.stop_embedded(folder / "server", mode="immediate")
     bad = [report for report in reports if report.violations]
     _print_total(reports)

@@ -4,16 +4,24 @@ import os
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from small_models import random_model
 
 from stemma import failpoints
+from stemma.audit.audit import audit
+from stemma.audit.repair import repair
 from stemma.failpoints import FAIL_POINTS, reach
 from stemma.library.deletion import mark_deleting
+from stemma.library.pruning import prune_and_delete
+from stemma.stages.garbage import collect_garbage
+from stemma.stages.keyword_rebuild import rebuild_keyword_index
+from stemma.stages.reembed import drop_retired_indexes, reembed
+from stemma.store.forgotten_results import sweep_forgotten
 
 
-def test_every_fail_point_is_reached_by_ordinary_work(corpus, failing):
+def test_every_fail_point_is_reached_by_ordinary_work(corpus, failing, tmp_path):
     for point in FAIL_POINTS:
         failing.arm(point, "note")
     corpus.write("w/stays.md", "# Stays\n\nA text.")
@@ -27,6 +35,19 @@ def test_every_fail_point_is_reached_by_ordinary_work(corpus, failing):
         mark_deleting(connection, [deleted], "remove_file", now=datetime.now(UTC))
     corpus.ingest()
     corpus.ingest()
+    here = corpus.installation
+    reembed(here, random_model(tmp_path / "other"))
+    drop_retired_indexes(here)
+    rebuild_keyword_index(here)
+    corpus.rows_affected("DELETE FROM " + corpus.value("SELECT vector_table FROM embedding_indexes WHERE state = 'active'"))
+    corpus.rows_affected("UPDATE chunks SET text_hash = repeat('0', 64)")
+    repair(here, audit(here, now=datetime.now(UTC)), now=datetime.now(UTC))
+    corpus.write("w/stays.md", "# Stays\n\nA text that was edited again.")
+    corpus.ingest()
+    sweep_forgotten(here.pool, here.lake)
+    later = datetime.now(UTC) + timedelta(hours=2)
+    collect_garbage(here.pool, here.lake, here.settings().model_copy(update={"lake_max_bytes": 0}), now=later)
+    prune_and_delete(here.pool, here.settings(), here.remove_sparse, confirm=True, now=later)
     assert [point for point in FAIL_POINTS if not failing.fired(point)] == []
 
 

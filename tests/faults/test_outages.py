@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,14 +14,19 @@ from fault_state import read_state
 from ingested_corpus import Corpus
 
 from stemma.cli.postgres import stop_server
+from stemma.embedding.models import MINILM, embedding_spec
 from stemma.lexical.errors import LexicalIndexUnavailable
 from stemma.library.reconcile import reconcile
 from stemma.library.spool import SpoolUnavailable
 from stemma.settings import load_settings
 from stemma.stages.installation import Installation, wanted_fingerprints
+from stemma.stages.keyword_rebuild import rebuild_keyword_index
 from stemma.store import embedded, migrations
+from stemma.store.app_settings import set_overrides
+from stemma.store.embedding_indexes import ensure_embedding_index
+from stemma.store.embedding_switch import retire_building
 from stemma.store.lake import LakeUnavailable
-from stemma.store.postgres import StoreUnavailable, connect
+from stemma.store.postgres import StoreUnavailable, autocommitted, connect
 
 TEXT = "# Herons\n\nA heron stands in the shallow water."
 OTHER = "# Herons\n\nA heron flies over the deep water."
@@ -182,6 +188,60 @@ def test_a_clock_that_jumps_back_lets_a_lost_request_be_repeated(corpus):
     [first] = look_at(corpus, now).batches
     [again] = look_at(corpus, now - timedelta(hours=3)).batches
     assert again.batch_id == first.batch_id
+
+
+def test_a_clock_that_jumps_back_ends_the_wait_for_a_retry(corpus):
+    later = datetime.now(UTC) + timedelta(hours=3)
+    corpus.write("a.md", TEXT)
+    [batch] = look_at(corpus, later).batches
+    corpus.runs.ended.add(corpus.open(batch.batch_id).run_id)
+    with corpus.installation.pool.connection() as connection:
+        set_overrides(connection, corpus.settings, {"RETRY_BACKOFF_S": "60"})
+    assert not look_at(corpus, later).batches, "it waits"
+    assert look_at(corpus, datetime.now(UTC)).batches
+
+
+WAITED_FOR = {
+    "sources": ("retry_at", "missing_since", "hashed_at"),
+    "publications": ("superseded_at",),
+    "retired_partitions": ("retired_at",),
+    "embedding_indexes": ("retired_at",),
+    "sparse_indexes": ("retired_at",),
+    "stage_results": ("last_used_at",),
+    "embedding_cache": ("last_used_at",),
+}
+"""The times that some wait, grace or limit is counted from."""
+
+
+def test_after_a_clock_was_set_back_nothing_is_counted_from_the_future(corpus):
+    now = datetime.now(UTC)
+    later = now + timedelta(hours=3)
+    corpus.write("a.md", TEXT)
+    corpus.ingest()
+    with autocommitted(corpus.installation.pool) as connection:
+        ensure_embedding_index(connection, replace(embedding_spec(MINILM), revision="another"))
+        retire_building(connection, corpus.settings, now=later)
+    rebuild_keyword_index(corpus.installation)
+    corpus.write("a.md", OTHER)
+    corpus.work(corpus.open(corpus.look().batches[0].batch_id))
+    corpus.rows_affected("INSERT INTO retired_partitions (partition_key, retired_at) VALUES ('gone.md', now())")
+    look_at(corpus, later)
+    corpus.rows_affected("UPDATE publications SET state = 'superseded' WHERE state = 'retired'")
+    for table, columns in WAITED_FOR.items():
+        for column in columns:
+            only = (
+                "WHERE state = 'retired'" if table.endswith("indexes") else "WHERE state = 'superseded'" if table == "publications" else ""
+            )
+            assert corpus.rows_affected(f"UPDATE {table} SET {column} = %s {only}", [later]), f"{table} has nothing to be counted from"
+    assert "the clock was set back" in look_at(corpus, now).message
+    in_future = {
+        (table, column): corpus.value(f"SELECT count(*) FROM {table} WHERE {column} > %s", [now])
+        for table, columns in WAITED_FOR.items()
+        for column in columns
+    }
+    assert {place for place, n in in_future.items() if n} == set()
+    corpus.ingest()
+    assert texts(corpus) == [OTHER]
 
 
 def test_a_file_that_is_written_to_while_it_is_read_is_published_as_it_came_to_rest(corpus, failing):

@@ -9,6 +9,8 @@ from small_models import random_model
 from pipelines.definitions import defs
 from pipelines.reembed import WISH_TAG, _meet, indexes, record_made_outside_runs, reembed
 from resources.corpus import CorpusResource
+from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
+from stemma.retrieval.search import SearchRequest, search_by_active_model
 from stemma.stages.reembed import Wish
 from stemma.stages.reembed import reembed as embed_anew
 from stemma.store.app_settings import set_overrides
@@ -131,3 +133,30 @@ def test_an_eager_wish_gets_one_run_at_a_time_and_waits_after_a_failure(publishe
     assert _meet(published.instance, settings, wish, said) == [] and said[-1].startswith("2 runs failed")
     settings.embedding_policy = "manual"
     assert _meet(published.instance, settings, Wish("2:abc", "wanted"), said) == []
+
+
+def answered(pipeline) -> list[str]:
+    """Paths that a search by meaning answers with, best first."""
+    here = pipeline.corpus.installation
+    indexes_read = OpenKeywordIndexes(pipeline.corpus.settings.home)
+    request = SearchRequest("Bananas ripen in a bag.", method="semantic", k=5)
+    answer = search_by_active_model(request, pool=here.pool, lexical=indexes_read, embedder_of=here.embedder_of, settings=here.settings())
+    indexes_read.close()
+    return [hit.source_path for hit in answer.hits]
+
+
+def test_an_eager_wish_is_met_from_the_setting_to_the_search(published, other_model):
+    corpus = published.corpus
+    with corpus.installation.pool.connection() as connection:
+        set_overrides(connection, corpus.settings, {"EMBEDDING_MODEL": other_model})
+    [request] = tick(published).run_requests
+    corpus.write("c.txt", "Cherries are red.")
+    for batch in corpus.look().batches:  # what the setting made due, and a new file: embedded for both, switched by none
+        assert published.batch_run(batch).success
+    assert active_model(published) == "minilm"
+    assert answered(published)[0] == "sub/b.txt"
+    done = reembed.execute_in_process(instance=published.instance, resources={"corpus": CorpusResource()}, tags=request.tags)
+    assert done.success and active_model(published) == "other"
+    assert (answered(published)[0], len(answered(published))) == ("sub/b.txt", 3)
+    assert corpus.look().batches == ()
+    assert isinstance(tick(published), dg.SkipReason)
