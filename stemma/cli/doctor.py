@@ -37,7 +37,7 @@ class Finding:
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array of findings.")] = False) -> None:
     """Check what Stemma stands on.
 
-    That is PostgreSQL, pgvector, folders, disk, model, ports and permissions; each fault comes with what to do. An embedded PostgreSQL that does not run is started for the look, and stopped again.
+    That is PostgreSQL, pgvector, folders, disk, model, the size of chunks, ports and permissions; each fault comes with what to do. An embedded PostgreSQL that does not run is started for the look, and stopped again.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def examine(settings: "Settings") -> Iterator[Finding]:
     """The findings of every check, as they come in. A check whose ground is missing reports that as its fault."""
     checks: tuple[tuple[str, Callable[[Settings], Finding]], ...] = (
         ("home", _home), ("lake", _lake), ("disk", _disk), ("paths", _paths), ("library", _library), ("PostgreSQL", _postgres), ("model", _model),
-        ("service", _service), ("Dagster", _dagster),
+        ("chunks", _chunks), ("service", _service), ("Dagster", _dagster),
     )  # fmt: skip
     for name, check in checks:
         try:
@@ -158,6 +158,27 @@ def _model(settings: "Settings") -> Finding:
             "model", "fault", f"{folder} holds no sentence-transformers model", "Set EMBEDDING_MODEL to `minilm` or to such a folder."
         )
     return Finding("model", "ok", str(folder))
+
+
+def _chunks(settings: "Settings") -> Finding:
+    from stemma.embedding.window import window_warning
+
+    if (warning := window_warning(_with_overrides(settings))) is None:
+        return Finding("chunks", "ok", "the longest fits what the model reads at once")
+    return Finding("chunks", "warning", warning, "Set CHUNK_SIZE to a smaller number, or choose a model with a larger window.")
+
+
+def _with_overrides(settings: "Settings") -> "Settings":
+    """The settings that hold: those of the environment alone while no schema of this release is there to keep others."""
+    from stemma.cli.postgres import server_url
+    from stemma.store import embedded, migrations
+    from stemma.store.app_settings import current_settings
+    from stemma.store.postgres import connect
+
+    if settings.postgres_url is None and not embedded.data_folder(settings.home).is_dir():
+        return settings
+    with server_url(settings) as url, connect(url) as connection:
+        return settings if migrations.pending_migrations(connection) else current_settings(connection, settings)
 
 
 def _service(settings: "Settings") -> Finding:

@@ -84,7 +84,9 @@ def print_hits(answer: Answer, *, verbose: int = 0) -> None:
     if not answer["hits"]:
         note("Nothing was found.")
     for number, hit in enumerate(answer["hits"], start=1):
-        place = " · ".join([hit["source_path"], *([" › ".join(hit["section_path"])] if hit["section_path"] else []), _lines(hit)])
+        section = [" › ".join(hit["section_path"])] if hit["section_path"] else []
+        recognised = ["by OCR"] if hit["extraction"] != "text" else []
+        place = " · ".join([hit["source_path"], *section, _lines(hit), *recognised])
         console.print(Text.assemble((f"{number:>3}  ", "bold"), (place, "bold")), soft_wrap=True)
         if verbose:
             console.print(Text(f"     {badges(hit['trace'])}", "cyan"), soft_wrap=True)

@@ -37,7 +37,8 @@ function result(hit, query) {
   const passage = from(pieces, start).map(([text, marked]) => (marked ? element("mark", {}, text) : text));
   if (start) passage.unshift("… ");
   const trail = hit.section_path[0] === hit.title ? hit.section_path.slice(1) : hit.section_path;
-  const place = [hit.workspace, pages(hit.page_start, hit.page_end), lines(hit.start_line, hit.end_line)].filter(Boolean);
+  const recognised = hit.extraction === "text" ? null : "by OCR";
+  const place = [hit.workspace, pages(hit.page_start, hit.page_end), lines(hit.start_line, hit.end_line), recognised].filter(Boolean);
   return element("li", {},
     element("a", { className: "result", href: documentLink(hit) },
       element("span", { className: "heading" },

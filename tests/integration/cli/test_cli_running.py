@@ -164,6 +164,8 @@ def test_chunks_longer_than_the_models_window_are_warned_of(running):
     warned = running.run("settings", "set", "CHUNK_SIZE=2000")
     assert warned.returncode == 0 and "Warning: CHUNK_SIZE 2000 (about 500 tokens" in warned.stderr
     assert "CHUNK_SIZE 2000" in running.json("status")["warnings"][0]
+    doctor = running.run("doctor")
+    assert doctor.returncode == 0 and "! chunks       CHUNK_SIZE 2000" in doctor.stdout
     assert "Warning" not in running.run("settings", "unset", "CHUNK_SIZE").stderr
     assert running.json("status")["warnings"] == []
 

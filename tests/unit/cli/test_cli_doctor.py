@@ -1,4 +1,4 @@
-"""What `stemma doctor` says of folders that cannot be used."""
+"""What `stemma doctor` says of folders that cannot be used, and of settings that hardly fit together."""
 
 import errno
 import tempfile
@@ -48,3 +48,9 @@ def test_a_folder_that_depends_on_where_one_stands_is_named(tmp_path, monkeypatc
     assert settings.lake_url == str(tmp_path / "lake")
     state, text = findings(settings, "home", "lake", "disk", "paths")["paths"]
     assert (state, "STEMMA_LAKE=lake" in text) == ("warning", True)
+
+
+@pytest.mark.parametrize(("chunk_size", "state"), [(800, "ok"), (2_000, "warning")])
+def test_chunks_that_the_model_does_not_read_at_once_are_warned_of(tmp_path, chunk_size, state):
+    found = findings(load_settings(home=tmp_path, chunk_size=chunk_size), "model", "chunks")["chunks"]
+    assert found[0] == state and (f"CHUNK_SIZE {chunk_size}" in found[1]) == (state == "warning")

@@ -26,7 +26,7 @@ def test_badges_name_only_the_arms_that_found_the_passage(fields, line):
 
 HIT = {
     "chunk_id": "0123456789abcdef::0", "source_id": "s", "source_path": "handbook/[bold]leave.md", "section_path": ["Leave", "Carry-over"],
-    "page_start": None, "page_end": None, "start_line": 3, "end_line": 9, "char_start": 20, "char_end": 60,
+    "page_start": None, "page_end": None, "start_line": 3, "end_line": 9, "char_start": 20, "char_end": 60, "extraction": "text",
     "content": "Unused leave\ncarries over.", "trace": trace(semantic_rank=1),
 }  # fmt: skip
 
@@ -47,6 +47,13 @@ def test_verbose_adds_the_badges_and_very_verbose_the_offsets(capsys):
     assert "sem #1 · fused 0.94" in once
     assert "0123456789abcdef::0" not in once
     assert "0123456789abcdef::0 · chars 20-60" in twice
+
+
+@pytest.mark.parametrize("extraction", ["ocr", "ocr_fallback"])
+def test_a_passage_that_was_read_from_pixels_says_so(capsys, extraction):
+    print_hits({"hits": [HIT, HIT | {"extraction": extraction}], "degraded": []})
+    first, second = (line for line in capsys.readouterr().out.splitlines() if "lines 3-9" in line)
+    assert first.endswith("lines 3-9") and second.endswith("lines 3-9 · by OCR")
 
 
 def test_pages_are_named_where_there_are_pages(capsys):
