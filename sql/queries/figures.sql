@@ -1,12 +1,15 @@
 -- name: documents_without_figures
 -- Live documents of which a picture was not taken yet, those of the given sources first; with every place of such a picture, in order.
-SELECT s.source_path, s.disk_path, d.content_hash, array_agg(DISTINCT a.picture ORDER BY a.picture) AS pictures
+-- What lies in a mail or archive has the disk path of its file.
+SELECT s.source_path, file.disk_path, d.content_hash, array_agg(DISTINCT a.picture ORDER BY a.picture) AS pictures
   FROM document_assets AS a
   JOIN documents AS d USING (publication_id)
   JOIN sources AS s USING (source_id)
- WHERE a.picture IS NOT NULL AND s.disk_path IS NOT NULL AND s.presence = 'present' AND s.deletion_intent IS NULL
+  JOIN sources AS file ON file.source_id = coalesce(s.file_id, s.source_id)
+ WHERE a.picture IS NOT NULL AND file.disk_path IS NOT NULL AND s.presence = 'present' AND file.presence = 'present'
+   AND s.deletion_intent IS NULL
    AND NOT EXISTS (SELECT FROM figures AS f WHERE f.content_hash = d.content_hash AND f.picture = a.picture AND f.revision = %(revision)s)
- GROUP BY s.source_id, s.source_path, s.disk_path, d.content_hash
+ GROUP BY s.source_id, s.source_path, file.disk_path, d.content_hash
  ORDER BY s.source_id = ANY(%(source_ids)s::uuid[]) DESC, s.source_path
  LIMIT %(limit)s;
 

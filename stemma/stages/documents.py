@@ -23,7 +23,7 @@ from stemma.parsing.formats import HEAD_BYTES, Format, require_format
 from stemma.parsing.members import contained_in
 from stemma.parsing.workers import ParseJob, ParserPool
 from stemma.stages.run import Fact, Run, StageOutcome, Version, count_calls, found_before, now, record
-from stemma.stages.taking_out import take_out_sources
+from stemma.stages.taking_out import Contained, take_out_documents
 from stemma.store.stage_results import StageResult, read_results, result_key, store_results
 
 PREVIEW_LINES = 20
@@ -71,10 +71,11 @@ def spool_files(run: Run, sources: pl.DataFrame) -> Spooled:
             )
         except DocumentError as error:
             failures[source_id] = error
-    if not (inside := sources.filter(contained)).is_empty():
-        taken, refused = take_out_sources(run, inside, folder)
-        files |= taken
-        failures |= refused
+    inside = {source.source_path: source for source in open_source_rows(sources.filter(contained))}
+    wanted = [Contained(source.source_path, source.disk_path or b"", source.member_hash) for source in inside.values()]
+    taken, refused = take_out_documents(run.settings, wanted, folder)
+    files |= {inside[source_path].source_id: file for source_path, file in taken.items()}
+    failures |= {inside[source_path].source_id: error for source_path, error in refused.items()}
     moved = [source_id for source_id, error in failures.items() if error.code == "moved_while_reading"]
     excluded = [
         source_id

@@ -1,9 +1,11 @@
 """Figures: the pictures of published documents, taken from the files once and kept; no text, chunk or vector is touched."""
 
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import structlog
@@ -11,12 +13,14 @@ from psycopg.rows import class_row
 
 from sql import load_queries
 from stemma.errors import DocumentError
+from stemma.library.paths import member_chain
 from stemma.library.spool import spool
 from stemma.parsing.document import ParsedDocument
 from stemma.parsing.figures import FIGURES
 from stemma.parsing.workers import ParseJob, ParserPool
 from stemma.settings import Settings
 from stemma.stages.run import now
+from stemma.stages.taking_out import Contained, take_out_documents
 from stemma.store.lake import Lake
 from stemma.store.locks import FIGURES_LOCK, release_session_lock, try_session_lock
 from stemma.store.postgres import Connection, Pool
@@ -49,9 +53,18 @@ class WantedPictures:
     content_hash: str
     pictures: list[str]
 
+    @property
+    def is_contained(self) -> bool:
+        """Whether it lies in a mail or archive of the library."""
+        return bool(member_chain(self.source_path))
+
     def folder(self, home: Path) -> Path:
         """Where what was taken so far lies: a pass that was ended goes on from there."""
-        return home / "unfinished" / result_key(self.content_hash, "figures", FIGURES.parser_version)
+        return _unfinished(home) / result_key(self.content_hash, "figures", FIGURES.parser_version)
+
+    def job(self, settings: Settings, copy: Path) -> ParseJob:
+        """The work on a private copy."""
+        return ParseJob(copy, self.source_path, FIGURES, work_folder=self.folder(settings.home), pictures=tuple(self.pictures))
 
 
 def keep_figures(pool: Pool, lake: Lake, settings: Settings, *, source_ids: Sequence[str] = (), limit: int) -> Kept:
@@ -115,19 +128,46 @@ def _keep(connection: Connection, lake: Lake, settings: Settings, *, source_ids:
 
 
 def _jobs(settings: Settings, wanted: Iterable[WantedPictures]) -> Iterator[ParseJob]:
-    """A job per document whose file still has the published bytes, on a private copy inside its work folder."""
+    """A job per document whose bytes are still the published ones, on a private copy."""
+    contained: dict[bytes, list[WantedPictures]] = defaultdict(list)
     for row in wanted:
-        folder = row.folder(settings.home)
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            file = spool(settings.library, row.disk_path, folder, source_path=row.source_path, max_bytes=settings.max_file_bytes)
-        except DocumentError as error:
-            log.info("Pictures wait for the file", source_path=row.source_path, code=error.code)
-            continue
-        if file.content_hash == row.content_hash:
-            yield ParseJob(file.path, row.source_path, FIGURES, work_folder=folder, pictures=tuple(row.pictures))
+        if row.is_contained:
+            contained[row.disk_path].append(row)
         else:
-            shutil.rmtree(folder, ignore_errors=True)
+            yield from _job_of_file(settings, row)
+    for documents in contained.values():
+        yield from _jobs_inside(settings, documents)
+
+
+def _job_of_file(settings: Settings, row: WantedPictures) -> Iterator[ParseJob]:
+    folder = row.folder(settings.home)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        file = spool(settings.library, row.disk_path, folder, source_path=row.source_path, max_bytes=settings.max_file_bytes)
+    except DocumentError as error:
+        log.info("Pictures wait for the file", source_path=row.source_path, code=error.code)
+        return
+    if file.content_hash == row.content_hash:
+        yield row.job(settings, file.path)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _jobs_inside(settings: Settings, documents: Sequence[WantedPictures]) -> Iterator[ParseJob]:
+    """The jobs of documents that lie in one file, which is opened once; their copies are there while their jobs are worked on."""
+    wanted = [Contained(row.source_path, row.disk_path, row.content_hash) for row in documents]
+    _unfinished(settings.home).mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=_unfinished(settings.home), prefix="contained-", ignore_cleanup_errors=True) as folder:
+        taken, refused = take_out_documents(settings, wanted, Path(folder))
+        for source_path, error in refused.items():
+            log.info("Pictures wait for the file", source_path=source_path, code=error.code)
+        for row in documents:
+            if row.source_path in taken:
+                yield row.job(settings, taken[row.source_path].path)
+
+
+def _unfinished(home: Path) -> Path:
+    return home / "unfinished"
 
 
 def _record(connection: Connection, row: WantedPictures, records: Sequence[dict[str, Any]]) -> None:

@@ -2,56 +2,69 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from uuid import uuid4
 
-import polars as pl
-
 from stemma.errors import ContainerChanged, DocumentError, DocumentTooLarge
-from stemma.library.claims import OpenSource, open_source_rows
 from stemma.library.files import FileStat
 from stemma.library.paths import file_type, member_chain
 from stemma.library.spool import SpooledFile, spool
 from stemma.parsing.draft import ParsingOptions
 from stemma.parsing.formats import HEAD_BYTES, require_format
 from stemma.parsing.workers import ParserPool, TakenOut, TakeOutJob
-from stemma.stages.run import Run
+from stemma.settings import Settings
 
 Chain = tuple[str, ...]
 """How a document is reached from its file, container by container; the file itself is ()."""
 
 
-def take_out_sources(run: Run, sources: pl.DataFrame, folder: Path) -> tuple[dict[str, SpooledFile], dict[str, DocumentError]]:
-    """Private copies of contained documents, and why there is none of the others, each by source_id.
+@dataclass(frozen=True, slots=True)
+class Contained:
+    """A document inside a file of the library."""
+
+    source_path: str
+    disk_path: bytes
+    """Of the file."""
+    content_hash: str | None
+    """What the listing of its container promised; None: nothing can be had."""
+
+
+def take_out_documents(
+    settings: Settings, wanted: Iterable[Contained], folder: Path
+) -> tuple[dict[str, SpooledFile], dict[str, DocumentError]]:
+    """Private copies of contained documents, and why there is none of the others, each by source_path.
 
     Each file is copied once, and each container in it opened once, whatever the number of documents. A document whose bytes
     are not those that its container's listing promised has `container_changed`: the file was changed since, and will be listed again.
     """
-    of_file: dict[bytes, list[OpenSource]] = defaultdict(list)
+    of_file: dict[bytes, list[Contained]] = defaultdict(list)
     files: dict[str, SpooledFile] = {}
     failures: dict[str, DocumentError] = {}
-    for source in open_source_rows(sources):
-        of_file[source.disk_path or b""].append(source)
-    with ParserPool(timeout_s=run.settings.parse_timeout_s, memory_bytes=run.settings.parse_memory_bytes) as pool:
-        for disk_path, wanted in of_file.items():
-            file_path = wanted[0].source_path.split("//")[0]
+    for document in wanted:
+        of_file[document.disk_path].append(document)
+    with ParserPool(timeout_s=settings.parse_timeout_s, memory_bytes=settings.parse_memory_bytes) as pool:
+        for disk_path, documents in of_file.items():
+            file_path = documents[0].source_path.split("//")[0]
             try:
-                whole = spool(run.settings.library, disk_path, folder, source_path=file_path, max_bytes=run.settings.max_file_bytes)
+                whole = spool(settings.library, disk_path, folder, source_path=file_path, max_bytes=settings.max_file_bytes)
             except DocumentError as error:
-                failures |= {source.source_id: type(error)(source.source_path, error.detail) for source in wanted}
+                failures |= {document.source_path: error.of(document.source_path) for document in documents}
                 continue
-            found = _opened(run, pool, whole.path, file_path, {member_chain(source.source_path) for source in wanted})
-            for source in wanted:
-                taken = _proved(run, source, found[member_chain(source.source_path)], whole)
+            found = _opened(settings, pool, whole.path, file_path, {member_chain(document.source_path) for document in documents})
+            for document in documents:
+                taken = _proved(settings, document, found[member_chain(document.source_path)], whole)
                 if isinstance(taken, DocumentError):
-                    failures[source.source_id] = taken
+                    failures[document.source_path] = taken
                 else:
-                    files[source.source_id] = taken
+                    files[document.source_path] = taken
     return files, failures
 
 
-def _opened(run: Run, pool: ParserPool, whole: Path, file_path: str, wanted: Iterable[Chain]) -> Mapping[Chain, Path | DocumentError]:
+def _opened(
+    settings: Settings, pool: ParserPool, whole: Path, file_path: str, wanted: Iterable[Chain]
+) -> Mapping[Chain, Path | DocumentError]:
     """Where each wanted document lies now, or why it cannot be had; a level of containers after the other."""
     wanted = set(wanted)
     needed = wanted | {chain[:depth] for chain in wanted for depth in range(1, len(chain))}
@@ -68,7 +81,7 @@ def _opened(run: Run, pool: ParserPool, whole: Path, file_path: str, wanted: Ite
             try:
                 if isinstance(at, DocumentError):
                     raise at
-                jobs[place] = container, _job(run, at, place, members, whole.parent)
+                jobs[place] = container, _job(settings, at, place, members, whole.parent)
             except DocumentError as error:
                 found |= dict.fromkeys(members, error)
         for job, answer in pool.take_out([job for _, job in jobs.values()]):
@@ -76,13 +89,13 @@ def _opened(run: Run, pool: ParserPool, whole: Path, file_path: str, wanted: Ite
     return found
 
 
-def _job(run: Run, at: Path, place: str, members: list[Chain], folder: Path) -> TakeOutJob:
+def _job(settings: Settings, at: Path, place: str, members: list[Chain], folder: Path) -> TakeOutJob:
     with at.open("rb") as opened:
-        format = require_format(opened.read(HEAD_BYTES), file_type(place), source_path=place, zip_archives=run.settings.zip_archives)
+        format = require_format(opened.read(HEAD_BYTES), file_type(place), source_path=place, zip_archives=settings.zip_archives)
     if format.entries is None:
         raise ContainerChanged(place, "it holds no documents any more")
     targets = {chain[-1]: folder / f"member-{uuid4().hex}" for chain in members}
-    return TakeOutJob(at, place, format, ParsingOptions.of(run.settings), targets)
+    return TakeOutJob(at, place, format, ParsingOptions.of(settings), targets)
 
 
 def _answers(job: TakeOutJob, members: list[Chain], answer: TakenOut | DocumentError) -> Iterator[tuple[Chain, Path | DocumentError]]:
@@ -95,15 +108,15 @@ def _answers(job: TakeOutJob, members: list[Chain], answer: TakenOut | DocumentE
             yield chain, answer.members[chain[-1]] or job.targets[chain[-1]]
 
 
-def _proved(run: Run, source: OpenSource, taken: Path | DocumentError, whole: SpooledFile) -> SpooledFile | DocumentError:
+def _proved(settings: Settings, document: Contained, taken: Path | DocumentError, whole: SpooledFile) -> SpooledFile | DocumentError:
     if isinstance(taken, DocumentError):
-        return type(taken)(source.source_path, taken.detail)
+        return taken.of(document.source_path)
     size = taken.stat().st_size
-    if size > run.settings.max_file_bytes:
-        return DocumentTooLarge(source.source_path, f"the file has {size:,} bytes, over {run.settings.max_file_bytes:,}")
+    if size > settings.max_file_bytes:
+        return DocumentTooLarge(document.source_path, f"the file has {size:,} bytes, over {settings.max_file_bytes:,}")
     with taken.open("rb") as opened:
         content_hash = file_digest(opened, "sha256").hexdigest()
-    if content_hash != source.member_hash:
-        return ContainerChanged(source.source_path, "the file that holds it was changed since it was listed")
+    if content_hash != document.content_hash:
+        return ContainerChanged(document.source_path, "the file that holds it was changed since it was listed")
     # No stat can vouch for bytes inside a file: the listing of their container does, and that is made anew when the file changes.
     return SpooledFile(content_hash, FileStat(size, 0, 0, 0), False, whole.created_at, whole.modified_at, taken)

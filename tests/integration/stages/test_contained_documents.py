@@ -1,9 +1,11 @@
 """Documents inside other files: from the mail or archive in the library to published documents, and through everything that befalls it."""
 
 import zipfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from io import BytesIO
+from threading import Barrier, Event, Thread
 
 import pytest
 
@@ -336,3 +338,106 @@ def test_a_mail_that_cannot_be_read_any_more_keeps_what_was_live_of_it_and_in_it
     found = status(corpus)
     assert found["a.eml"] != "ready" and found["a.eml//x.txt"] == "ready"
     assert corpus.value("SELECT count(*) FROM documents") == 2
+
+
+def encrypted(archive: bytes) -> bytes:
+    """The archive with its first member marked as encrypted, in both of its directories."""
+    marked = bytearray(archive)
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        marked[marked.index(signature) + offset] |= 1
+    return bytes(marked)
+
+
+def test_encrypted_archives_and_members_are_listed_as_such_until_their_bytes_change(corpus):
+    read_zips(corpus, "true")
+    corpus.write("whole.zip", encrypted(zipped(**{"secret.txt": b"secret"})))
+    corpus.write("partly.zip", encrypted(zipped(**{"secret.txt": b"secret", "open.txt": WORDS.encode()})))
+    corpus.ingest()
+    assert status(corpus) == {
+        "whole.zip": "encrypted", "partly.zip": "ready", "partly.zip//open.txt": "ready", "partly.zip//secret.txt": "encrypted",
+    }  # fmt: skip
+    assert corpus.keyword_hits("heron") and corpus.ingest() == []
+    corpus.write("whole.zip", zipped(**{"secret.txt": b"open now"}))
+    corpus.write("partly.zip", zipped(**{"secret.txt": b"secret no more", "open.txt": WORDS.encode()}))
+    corpus.ingest()
+    assert set(status(corpus).values()) == {"ready"} and len(status(corpus)) == 5
+
+
+def at_once(*works: Callable[[], object]) -> None:
+    """Run all of these in threads of their own; fails when one fails, or waits for another for ever."""
+    failures: list[BaseException] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [Thread(target=run, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads), "they wait for each other"
+    assert failures == []
+
+
+def once_each(corpus) -> dict[str, str]:
+    """source_path -> text of what is published; fails when a source or document is there twice."""
+    paths = [path for (path,) in corpus.rows("SELECT source_path FROM sources")]
+    texts = corpus.rows("SELECT source_path, text FROM documents")
+    assert len(paths) == len(set(paths)) and len(texts) == len(dict(texts)) == len(paths)
+    return dict(texts)
+
+
+def test_a_run_that_lists_a_mail_anew_and_one_that_works_on_what_lay_in_it_do_not_disturb_each_other(corpus, monkeypatch):
+    corpus.write("a.eml", mail("A", ("x.txt", b"one"), ("gone.txt", b"gone"), ("same.txt", WORDS.encode())).as_bytes())
+    [batch] = corpus.look().batches
+    corpus.work(corpus.open(batch.batch_id, "listing"))
+    corpus.runs.ended.add("listing")
+    [members] = corpus.look().batches
+    corpus.write("a.eml", mail("A", ("x.txt", b"two"), ("new.txt", b"new"), ("same.txt", WORDS.encode())).as_bytes())
+    [anew] = corpus.look().batches
+    runs = [corpus.open(members.batch_id, "members"), corpus.open(anew.batch_id, "anew")]
+    _meet_where_contents_are_recorded(monkeypatch)
+    at_once(*(lambda run=run: corpus.work(run) for run in runs))
+    corpus.runs.ended |= {"members", "anew"}
+    corpus.ingest()
+    texts = once_each(corpus)
+    assert (texts["a.eml//x.txt"], texts["a.eml//new.txt"], texts["a.eml//same.txt"]) == ("two", "new", WORDS)
+    assert set(status(corpus)) == {"a.eml", "a.eml//x.txt", "a.eml//new.txt", "a.eml//same.txt"}
+
+
+def test_a_run_that_was_taken_for_dead_and_its_successor_list_a_mail_once(corpus, monkeypatch):
+    corpus.write("a.eml", mail("A", *((f"{n}.txt", f"text {n}".encode()) for n in range(3))).as_bytes())
+    [batch] = corpus.look().batches
+    first = corpus.open(batch.batch_id, "first")
+
+    def second() -> None:
+        assert arrived.wait(60)  # the first has read its copy, which the second removes
+        corpus.runs.ended.add("first")
+        corpus.look()
+        corpus.rows("UPDATE sources SET retry_at = NULL RETURNING 1")
+        [again] = corpus.look().batches
+        corpus.work(corpus.open(again.batch_id, "second"))
+
+    arrived = _meet_where_contents_are_recorded(monkeypatch)
+    at_once(lambda: corpus.work(first), second)
+    corpus.runs.ended.add("second")
+    corpus.ingest()
+    assert len(once_each(corpus)) == 4
+
+
+def _meet_where_contents_are_recorded(monkeypatch) -> Event:
+    """Have two threads wait for each other before they record what lies in containers; returns what tells that one is there."""
+    barrier, arrived, recorded = Barrier(2), Event(), contained.record_contents
+
+    def met(*args, **options):
+        arrived.set()
+        if len(meetings) < 2:
+            meetings.append(barrier.wait(40))
+        return recorded(*args, **options)
+
+    meetings: list[int] = []
+    monkeypatch.setattr("stemma.stages.documents.record_contents", met)
+    return arrived

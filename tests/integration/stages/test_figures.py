@@ -2,6 +2,7 @@
 
 import hashlib
 import zipfile
+from email.message import EmailMessage
 from io import BytesIO
 
 import docx
@@ -139,3 +140,22 @@ def test_pictures_leave_with_the_last_document_that_shows_them(corpus, keep):
     corpus.ingest()
     keep()
     assert not corpus.installation.lake.holds(f"figures/{sha256}") and corpus.value("SELECT count(*) FROM figures") == 0
+
+
+def test_pictures_of_attachments_are_kept_like_those_of_files(corpus, keep):
+    inner, outer = EmailMessage(), EmailMessage()
+    for message, colour in ((inner, "blue"), (outer, "red")):
+        message["From"], message["Subject"] = "ann@example.org", colour
+        message.set_content("See what is attached.")
+        message.add_attachment(illustrated(colour), maintype="application", subtype="octet-stream", filename=f"{colour}.docx")
+    outer.add_attachment(inner, filename="inner.eml")
+    corpus.write("outer.eml", outer.as_bytes())
+    corpus.ingest()
+    assert keep() == Kept(documents=2, pictures=2)
+    shown = [Image.open(BytesIO(corpus.installation.lake.picture(sha256))).getpixel((5, 5)) for _, sha256, *_ in figures(corpus)]
+    assert shown == [COLOURS["blue"], COLOURS["red"]]  # outer.eml//inner.eml//blue.docx, outer.eml//red.docx
+    assert keep() == Kept() and not [*(corpus.settings.home / "unfinished").glob("*")]
+    forget_all_figures(corpus.installation.pool)
+    corpus.write("outer.eml", inner.as_bytes())  # not yet looked at: what was published lies there no more
+    assert keep() == Kept()
+    assert len(figures(corpus)) == 2 and not [*(corpus.settings.home / "unfinished").glob("*")]
