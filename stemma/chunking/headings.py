@@ -7,7 +7,6 @@ from stemma.chunking.graphemes import next_visible
 from stemma.parsing.document import Block, ParsedDocument
 
 _ATX = re.compile(r"[ \t]{0,3}(#{1,6})(?:[ \t]+|$)")
-_ATX_CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
 _SETEXT_UNDERLINE = re.compile(r"\n[ \t]{0,3}(?:=+|-+)[ \t]*$")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _CODE = re.compile(r"(`+)(.+?)\1")
@@ -51,10 +50,15 @@ def heading_text(text: str, heading: Block) -> str:
     source = text[heading.char_start : heading.char_end].strip()
     opening = _ATX.match(source)
     # As many marks as the level says: `# of visitors` in a format without such marks keeps its sign, unless it is at level 1.
-    if opening and len(opening[1]) == heading.level:
-        words = _ATX_CLOSING.sub("", source[opening.end() :])
-    else:
-        words = _SETEXT_UNDERLINE.sub("", source)
+    is_marked = opening is not None and len(opening[1]) == heading.level
+    words = _without_closing(source[opening.end() :]) if opening and is_marked else _SETEXT_UNDERLINE.sub("", source)
     if words != source and len(words) <= _LONGEST_MARKED:
         words = _EMPHASIS.sub(r"\2", _CODE.sub(r"\2", _LINK.sub(r"\1", words)))
     return " ".join(words.split())
+
+
+def _without_closing(words: str) -> str:
+    """The words before closing `#`s, which are marks where nothing or a blank stands before them."""
+    bare = words.rstrip(" \t")
+    unmarked = bare.rstrip("#")
+    return unmarked if unmarked != bare and unmarked[-1:] in ("", " ", "\t") else words

@@ -150,6 +150,10 @@ class DraftBuilder:
         self._pages.append(Page(number, start, self.length, label))
         self._page = None
 
+    def check_room(self, n_chars: int) -> None:
+        """Raises DocumentTooLarge when so many more characters would be too many."""
+        self._source.check_length(self.length + n_chars)
+
     def finish(self, **fields: Any) -> Draft:
         """The draft; `fields` are those of Draft that the builder does not know (title, metadata, ...)."""
         self.end_page()

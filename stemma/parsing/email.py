@@ -4,9 +4,12 @@ import mailbox
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from email import policy
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
+from typing import cast
 
 from stemma.parsing.attachments import attached
 from stemma.parsing.cleaning import clean_line, stated_title
@@ -17,6 +20,8 @@ from stemma.parsing.members import Entry, Listing
 
 SHOWN = ("From", "To", "Cc", "Date", "Subject")
 """The headers that a reader sees, in this order."""
+
+MAX_PARSED_HEADER = 4_000  # characters; the email module takes apart longer ones in a time that grows with their square
 
 
 def parse_email(source: Source) -> Draft:
@@ -91,12 +96,27 @@ def sent_at(value: str) -> str | None:
         return None
 
 
+class _BoundedHeaders(policy.EmailPolicy):
+    """The default policy, but for headers over MAX_PARSED_HEADER: those that say what a part is are cut, others are only decoded."""
+
+    def header_fetch_parse(self, name: str, value: str) -> str:
+        if len(value) <= MAX_PARSED_HEADER or hasattr(value, "name"):
+            return super().header_fetch_parse(name, value)
+        if name.lower().startswith("content-"):
+            return super().header_fetch_parse(name, value[:MAX_PARSED_HEADER])
+        sound = value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        try:
+            return str(make_header(decode_header(sound)))
+        except (HeaderParseError, LookupError, ValueError):
+            return sound
+
+
 class _EmailMessage(EmailMessage):
     """Named so that the parser's factory has a type."""
 
 
 def _message(data: bytes) -> EmailMessage:
-    return BytesParser(_EmailMessage, policy=policy.default).parsebytes(data)
+    return cast(EmailMessage, BytesParser(_EmailMessage, policy=_BoundedHeaders()).parsebytes(data))
 
 
 def _headers(message: EmailMessage) -> dict[str, str]:

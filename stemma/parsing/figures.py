@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stemma.errors import DocumentError
 from stemma.parsing.draft import Draft, Source
 from stemma.parsing.formats import Format
-from stemma.parsing.notebook import output_picture
+from stemma.parsing.notebook import notebook_cells, output_picture
 from stemma.parsing.zipped import ZippedParts
 
 if TYPE_CHECKING:
@@ -76,9 +76,14 @@ def _find(containers: dict[str, Any], source: Source, opened: ExitStack, place: 
 
             if kind not in containers:
                 containers[kind] = opened.enter_context(open_pdf(source))
-            return page_picture(containers[kind], address)
+            number, position = map(int, address.split("/"))
+            if containers.get("page number") != number:  # places come page by page
+                containers["page number"], containers["open page"] = number, containers[kind][number - 1]
+            return page_picture(containers[kind], containers["open page"], position)
         case "output":
-            return Image.open(BytesIO(output_picture(source, address)))
+            if kind not in containers:
+                containers[kind] = notebook_cells(source)
+            return Image.open(BytesIO(output_picture(containers[kind], address)))
         case _:
             raise LookupError(place)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 from stemma.parsing.cleaning import clean_line, stated_title
@@ -24,9 +25,14 @@ _BLOCKS = frozenset({
     "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main",
     "menu", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
 })  # fmt: skip
+MAX_TITLES = 10  # looked at for one that names the content: headings may lie in each other
+MAX_COVERED_CELLS = 1_000_000  # of one table, which cells above or to the left of them cover; the spans beyond are taken for 1
 _MENU_ROLES = frozenset({"navigation", "menu", "menubar", "toolbar"})
 _HEADING = re.compile(r"h([1-6])")
-_DOCTYPE_SUBSET = re.compile(r"(<!DOCTYPE[^>\[]{0,500})\[[^\]]{0,100000}\]\s*>", re.IGNORECASE)  # XML's; HTML would show its end
+_FLAT = frozenset({"html", "title", "body", "p", "br", "img"})
+_TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)[^<>]{0,2000}>")
+_DOCTYPE = re.compile(r"<!DOCTYPE", re.IGNORECASE)
+_SUBSET = re.compile(r"([^>\[]{0,500})\[[^\]]{0,100000}\]\s*>")  # of XML's declarations; HTML would show its end
 _HIDING_STYLE = re.compile(r"(display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 
 
@@ -38,21 +44,51 @@ def parse_html(source: Source) -> Draft:
     titles: list[str | None] = []
     if root is not None:
         add_html(builder, root)
-        titles = [_flat_text(element) for name in ("title", "h1") for element in root.iter(name)]
+        titles = [_flat_text(element) for name in ("title", "h1") for element in islice(root.iter(name), MAX_TITLES)]
     return builder.finish(
         title=stated_title(*titles), empty=not decoded.text.strip(), guessed_encoding=decoded.guessed, metadata=encoding_metadata(decoded)
     )
 
 
 def html_tree(text: str) -> HtmlElement | None:
-    """The element tree of cleaned text, mended as browsers mend it; None when there is none."""
-    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
+    """The element tree of cleaned text, mended as browsers mend it; None when there is none.
+
+    Beyond a depth of 2,048 libxml2 drops what follows. Such pages (tags that nothing closes) are read without the elements that
+    only nest: as paragraphs. Raises RecursionError when they are still too deep.
+    """
     if not text.strip():
         return None
+    text = _without_subset(text)
     try:
-        return etree.fromstring(_DOCTYPE_SUBSET.sub(r"\1>", text, count=1).encode(), parser)
+        root, is_whole = _parsed(text)
+        if not is_whole:
+            root, is_whole = _parsed(_TAG.sub(_flattened, text))
     except etree.XMLSyntaxError:  # not a single element in it
         return None
+    if not is_whole:
+        raise RecursionError("the page is nested too deeply")
+    return root
+
+
+def _parsed(text: str) -> tuple[HtmlElement | None, bool]:
+    """The tree, and whether all of the text is in it."""
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)
+    root = etree.fromstring(text.encode(), parser)
+    return root, all(error.type_name != "ERR_RESOURCE_LIMIT" for error in parser.error_log.filter_from_fatals())
+
+
+def _flattened(tag: re.Match[str]) -> str:
+    name = tag[1].lower()
+    if name in _UNSEEN or name in _FLAT:
+        return tag[0]
+    return "<p>" if name in _BLOCKS else ""
+
+
+def _without_subset(text: str) -> str:
+    """The text without the internal subset of its first document type."""
+    if (declared := _DOCTYPE.search(text)) and (subset := _SUBSET.match(text, declared.end())):
+        return f"{text[: subset.end(1)]}>{text[subset.end() :]}"
+    return text
 
 
 def add_html(builder: DraftBuilder, root: HtmlElement, *, picture_at: Callable[[str], str | None] = lambda _: None) -> None:
@@ -183,13 +219,19 @@ def _data_rows(table: HtmlElement) -> list[list[str]]:
         return []
     rows: list[list[str]] = []
     reaching: dict[int, int] = {}  # column -> rows below that a cell above still covers
+    n_covered = 0
     for row in _rows(table):
         cells: list[str] = []
         for cell in _cells(row):
             while reaching.get(len(cells), 0):
                 reaching[len(cells)] -= 1
                 cells.append("")
+                n_covered += 1
             columns, below = _span(cell, "colspan", 100), _span(cell, "rowspan", 10_000) - 1
+            n_covered += columns - 1
+            if n_covered > MAX_COVERED_CELLS:
+                reaching.clear()
+                columns, below = 1, 0
             for column in range(columns):
                 if below:
                     reaching[len(cells)] = below

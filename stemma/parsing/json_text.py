@@ -13,6 +13,7 @@ from stemma.parsing.encoding import Decoded
 from stemma.parsing.plain import encoding_metadata, read_text
 
 MIN_BLOCK_CHARS = 300  # shorter members are one block with what follows them
+MAX_INDENT = 20  # levels; what lies deeper is indented as far
 
 
 class _Number(str):
@@ -78,15 +79,15 @@ def _top_level(value: Any) -> Iterator[str]:
 
 
 def _member(name: str, value: Any, depth: int) -> str:
-    return "  " * depth + _one_line(name) + ":" + _value(value, depth + 1)
+    return _indent(depth) + _one_line(name) + ":" + _value(value, depth + 1)
 
 
 def _entry(value: Any, depth: int) -> str:
     """An entry of an array: `- ` takes the place of its first line's indent."""
     if isinstance(value, _Members) and value:
         lines = "".join(_member(name, member, depth + 1) for name, member in value)
-        return "  " * depth + "- " + lines[2 * (depth + 1) :]
-    return "  " * depth + "-" + _value(value, depth + 1)
+        return _indent(depth) + "- " + lines[len(_indent(depth + 1)) :]
+    return _indent(depth) + "-" + _value(value, depth + 1)
 
 
 def _value(value: Any, depth: int) -> str:
@@ -103,8 +104,12 @@ def _scalar(value: Any, depth: int) -> str:
         text = clean_text(value)
         if not text.strip():
             return ' ""'
-        return " " + text if "\n" not in text else "".join(f"\n{'  ' * depth}{line}" for line in text.strip("\n").split("\n"))
+        return " " + text if "\n" not in text else "".join(f"\n{_indent(depth)}{line}" for line in text.strip("\n").split("\n"))
     return " " + ("{}" if isinstance(value, _Members) else "[]" if value == [] else json.dumps(value))
+
+
+def _indent(depth: int) -> str:
+    return "  " * min(depth, MAX_INDENT)
 
 
 def _one_line(name: str) -> str:

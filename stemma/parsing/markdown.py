@@ -22,7 +22,7 @@ _KINDS: dict[str, BlockKind] = {
     "html_block": "paragraph",
 }
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?\n)?(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title:[^\S\n]*(.+?)[^\S\n]*$", re.MULTILINE | re.IGNORECASE)
+_FRONT_TITLE = re.compile(r"^title:(.+)$", re.MULTILINE | re.IGNORECASE)
 _LINK = re.compile(r"!?\[([^\]]{0,1000})\]\([^)]{0,2000}\)")
 _CODE = re.compile(r"(`{1,3})(.+?)\1")
 _STARS = re.compile(r"(\*{1,3}|~~)(?=\S)(.+?)(?<=\S)\1")
@@ -86,7 +86,7 @@ def _level(token: Token) -> int:
 
 def _title(text: str, blocks: list[Block], front_matter: str) -> str | None:
     stated = _FRONT_TITLE.search(front_matter)
-    if stated and (title := stated_title(stated[1].strip("\"'"))):
+    if stated and (title := stated_title(stated[1].strip().strip("\"'"))):
         return title
     first = next((text[block.char_start : block.char_end] for block in blocks if block.kind == "heading" and block.level == 1), "")
     return stated_title(heading_text(first))
@@ -94,7 +94,7 @@ def _title(text: str, blocks: list[Block], front_matter: str) -> str | None:
 
 def heading_text(heading: str) -> str:
     """A heading's words without its own marks (`#`, an underline) and those of emphasis, code and links."""
-    words = re.sub(r"^#{1,6}\s*|\s+#+\s*$|\n[=-]+\s*$", "", heading.strip())[:1_000]
+    words = re.sub(r"^#{1,6}\s*|\s+#+\s*$|\n[=-]+\s*$", "", heading.strip()[:1_000])
     spoken: list[str] = []
     end = 0
     for code in _CODE.finditer(words):  # what is code has no marks

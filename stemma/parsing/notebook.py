@@ -50,10 +50,15 @@ def parse_notebook(source: Source) -> Draft:
     return builder.finish(title=stated_title(_text_of(metadata.get("title")), *titles), metadata={"language": _text_of(language)})
 
 
-def output_picture(source: Source, place: str) -> bytes:
+def notebook_cells(source: Source) -> list[dict[str, Any]]:
+    """The cells of a notebook in order. Raises ValueError, LookupError or TypeError when it is none."""
+    return _cells(json.loads(read_text(source).text))
+
+
+def output_picture(cells: list[dict[str, Any]], place: str) -> bytes:
     """The picture at `CELL/OUTPUT`, counted from 0, as parse_notebook noted it. Raises LookupError or ValueError where there is none."""
     cell, output = map(int, place.split("/"))
-    data = _cells(json.loads(read_text(source).text))[cell]["outputs"][output]["data"]
+    data = cells[cell]["outputs"][output]["data"]
     return base64.b64decode(_joined(next(data[kind] for kind in _PIXELS if kind in data)))
 
 

@@ -165,10 +165,8 @@ def _pixel_size(image: Any) -> tuple[int, int]:
     return width.value, height.value
 
 
-def page_picture(document: Any, place: str) -> Any:
-    """The image at `PAGE/OBJECT` of an open document, as Pillow's; raises LookupError, ValueError or PdfiumError where there is none."""
-    number, position = map(int, place.split("/"))
-    page = document[number - 1]
+def page_picture(document: Any, page: Any, position: int) -> Any:
+    """The image that is the object at `position` of a page, as Pillow's; raises LookupError, ValueError or PdfiumError where there is none."""
     return pypdfium2.PdfImage(pdfium.FPDFPage_GetObject(page.raw, position), page=page, pdf=document).get_bitmap().to_pil()
 
 

@@ -19,6 +19,9 @@ _SIMPLE = re.compile(r"=+(?: +=+)+[ \t]*$")
 _CODE_DIRECTIVES = frozenset({"code", "code-block", "sourcecode", "highlight", "parsed-literal", "prompt", "doctest"})
 _FIGURE_DIRECTIVES = frozenset({"image", "figure"})
 
+_Row = dict[int, list[str]]
+"""Column, from 0 -> what each line of the row has of it."""
+
 
 def parse_rst(source: Source) -> Draft:
     """Headings by their adornments, levels in the order of first use; paragraphs, lists and directives as they are written.
@@ -66,7 +69,7 @@ class _Reader:
                 self._indented()
             elif _GRID.match(line):
                 self.builder.add(markdown_table(_grid_rows(self._paragraph())), "table")
-            elif _SIMPLE.match(line) and (rows := self._simple_table()):
+            elif _SIMPLE.match(line) and (rows := self._simple_table()) is not None:
                 self.builder.add(markdown_table(rows), "table")
             elif line.startswith(">>> "):
                 self.builder.add("\n".join(self._paragraph()), "code")
@@ -98,7 +101,8 @@ class _Reader:
         elif name in _FIGURE_DIRECTIVES:
             alt = next((line.split(":", 2)[2].strip() for line in options if line.strip().startswith(":alt:")), "")
             self.builder.add_figure(alt or None)
-            self.builder.add("\n".join(line.strip() for line in content if line not in options), "caption")
+            stated = frozenset(options)
+            self.builder.add("\n".join(line.strip() for line in content if line not in stated), "caption")
         else:
             self.builder.add("\n".join(self._lines[start : self._at]))
 
@@ -130,44 +134,50 @@ class _Reader:
             self._at += 1
         return list(self._lines[start : self._at])
 
-    def _simple_table(self) -> list[list[str]]:
-        """The rows of a simple table, whose columns lie below its `===`; empty when no border closes it."""
+    def _simple_table(self) -> list[list[str]] | None:
+        """The rows of a simple table, whose columns lie below its `===`; None when no border closes it."""
         border = self._lines[self._at]
         following = bisect_left(self._table_ends, self._at + 3)
         if following == len(self._table_ends):
-            return []
+            return None
         end = self._table_ends[following]
         starts = [match.start() for match in re.finditer(r"=+", border)]
-        rows: list[list[str]] = []
+        spans = list(zip(starts, [*starts[1:], None], strict=True))
+        rows: list[_Row] = []
         for line in self._lines[self._at + 1 : end]:
             if _SIMPLE.match(line) or re.fullmatch(r"[- ]*", line):
                 continue
-            cells = [line[start:stop] for start, stop in zip(starts, [*starts[1:], None], strict=True)]
-            if rows and not cells[0].strip():
-                rows[-1] = [f"{above} {cell}" for above, cell in zip(rows[-1], cells, strict=True)]
-            else:
-                rows.append(cells)
+            cells = [line[start:stop] for start, stop in spans[: bisect_left(starts, len(line))]]
+            if not (rows and not cells[0].strip()):
+                rows.append({})
+            for column, cell in enumerate(cells):
+                rows[-1].setdefault(column, []).append(cell)
         self._at = end
-        return rows
+        return _joined(rows)
 
 
 def _grid_rows(lines: Sequence[str]) -> list[list[str]]:
     """The cells between the bars of a grid table; a cell over several columns has its text in the first."""
     edges = [i for i, character in enumerate(lines[0]) if character == "+"]
-    rows: list[list[str]] = []
-    row = [""] * (len(edges) - 1)
+    ends = edges[1:]
+    rows: list[_Row] = [{}]
     for line in lines[1:]:
         if line.startswith("+"):
-            rows.append(row)
-            row = [""] * (len(edges) - 1)
+            rows.append({})
             continue
         start = 0
-        for column in range(len(row)):
-            edge = edges[column + 1]
+        for column, edge in enumerate(ends):
             if line[edge : edge + 1] in ("|", "+", ""):
-                row[start] += " " + line[edges[start] + 1 : edge].strip()
+                rows[-1].setdefault(start, []).append(line[edges[start] + 1 : edge])
                 start = column + 1
-    return [*rows, row]
+            if edge >= len(line):
+                break
+    return _joined(rows)
+
+
+def _joined(rows: Sequence[_Row]) -> list[list[str]]:
+    """Rows of whole cells, each up to its last one."""
+    return [[" ".join(row.get(column, ())) for column in range(max(row, default=-1) + 1)] for row in rows]
 
 
 def _dedented(lines: Sequence[str]) -> list[str]:

@@ -37,7 +37,11 @@ def parse_rtf(source: Source) -> Draft:
     Raises:
         CorruptDocument: it does not begin as RTF, or ends before its first group does.
     """
-    data = source.path.read_bytes()
+    return rtf_draft(source.path.read_bytes(), source)
+
+
+def rtf_draft(data: bytes, source: Source) -> Draft:
+    """`parse_rtf` for rich text that lies inside another file. Raises CorruptDocument."""
     if not data.lstrip().startswith(b"{\\rtf"):
         raise source.corrupt("it does not begin as RTF")
     reader = _Reader(source)
@@ -87,7 +91,7 @@ class _Reader:
         self._cells: list[str] = []
         self._rows: list[list[str]] = []
         self._notes: list[list[str]] = []
-        self._properties: dict[str, str] = {}
+        self._properties: dict[str, list[str]] = {}
         self._ignorable = False  # after \*, until the destination's name
 
     def read(self, token: re.Match[bytes]) -> int:
@@ -116,8 +120,9 @@ class _Reader:
         self._end_table()
         for number, note in enumerate(self._notes, 1):
             self._builder.add(f"[^{number}]: {clean_line(''.join(note))}")
-        title = stated_title(self._properties.pop("title", None))
-        return self._builder.finish(title=title, metadata={name: clean_line(value) for name, value in self._properties.items()})
+        stated = {name: clean_line("".join(pieces)) for name, pieces in self._properties.items()}
+        title = stated_title(stated.pop("title", None))
+        return self._builder.finish(title=title, metadata=stated)
 
     def _open(self) -> None:
         self._flush()
@@ -267,7 +272,7 @@ class _Reader:
         elif group.destination == "listtext":
             self._paragraph.marker.append(text)
         elif name := _PROPERTIES.get(group.destination):
-            self._properties[name] = self._properties.get(name, "") + text
+            self._properties.setdefault(name, []).append(text)
         else:
             self._paragraph.pieces.append(text)
 

@@ -14,6 +14,8 @@ def add_sheet(builder: DraftBuilder, name: str, rows: Iterable[tuple[int, Cells]
 
     Args:
         rows: number and cells of the rows that show anything, in order.
+    Raises:
+        DocumentTooLarge: its tables would be longer than a document may be.
     """
     table: list[Cells] = []
     last_row = 0
@@ -25,6 +27,7 @@ def add_sheet(builder: DraftBuilder, name: str, rows: Iterable[tuple[int, Cells]
         if not named:
             builder.add(name, "heading", level=1)
         columns = sorted({column for cells in table for column in cells})
+        builder.check_room(3 * len(columns) * len(table))  # cells that lie apart make a table of blanks
         texts = [[cells.get(column, "") for column in columns] for cells in table]
         if len(columns) == 1 and len(table) == 1:
             builder.add(texts[0][0])  # a note beside the tables

@@ -9,6 +9,7 @@ from chunked_documents import Words, composed, embed_letters, paged, plain
 
 from stemma.chunking.chunk import chunk_document
 from stemma.chunking.frame import CHUNK_SCHEMA
+from stemma.chunking.headings import heading_text
 from stemma.chunking.strategies import UNITS, InvalidChunkSize, UnknownStrategy
 from stemma.parsing.document import Block, Page
 
@@ -101,6 +102,14 @@ def test_marks_within_a_heading_are_left_out_and_words_stay(chunks):
 def test_a_number_sign_that_is_no_mark_stays(chunks):
     document = composed(("heading", "# of visitors", 3), ("paragraph", "Text."))
     assert chunks(document)["section_path"].to_list() == [["# of visitors"]]
+
+
+@pytest.mark.parametrize(
+    ("heading", "words"),
+    [("# a ##", "a"), ("# a#", "a#"), ("# ##", ""), ("# a # b", "a # b"), ("# a ## \t", "a"), ("# a" + " " * 200_000 + "b", "a b")],
+)
+def test_closing_marks_of_a_heading_are_none_of_its_words(heading, words):
+    assert heading_text(heading, Block("heading", 0, len(heading), 1)) == words
 
 
 def test_the_section_is_that_of_the_text_a_chunk_adds_not_of_its_overlap(chunks):

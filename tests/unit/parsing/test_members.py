@@ -117,6 +117,23 @@ def test_an_outlook_message_lists_its_attachments(parse, tmp_path):
     assert list(contents) == ["minutes.pdf"]
 
 
+def test_messages_that_outlook_keeps_inside_a_message_are_mails_of_their_own(parse, tmp_path):
+    document = parse(FILES / "forwarded.msg")
+    assert listed(document) == ["Größe der Räume: Übersicht.eml", "Rich.eml", "Damaged.eml", "Chart", "plan.txt"]
+    assert [member.error_code for member in contained_in(document)] == [None, None, None, "unsupported", None]  # a chart is no file
+    assert (document.warning, document.metadata["unreadable_parts"]) == ("partly_unreadable", ["rich text body of Damaged"])
+    contents = assert_listed_as_taken_out(tmp_path, (FILES / "forwarded.msg").read_bytes(), "msg", document)
+    inner = parse(contents["Größe der Räume: Übersicht.eml"], "eml")
+    assert inner.text == (
+        "From: Bea Größer <bea@example.org>\nTo: Ann <ann@example.org>\nDate: Wed, 04 Mar 2026 09:30:00 +0000\n"
+        "Subject: Größe der Räume: Übersicht\nAttachments: rooms.csv, Deepest.eml\n\nneedle-inner: the rooms are measured."
+    )
+    assert parse(contents["Rich.eml"], "eml").text.endswith("Subject: Rich\n\nhello world")
+    within = taken_out(tmp_path, contents["Größe der Räume: Übersicht.eml"], "eml", inner)
+    assert within["rooms.csv"] == b"room,size\nneedle-rooms,12\n"
+    assert "needle-deep" in parse(within["Deepest.eml"], "eml").text
+
+
 def test_an_archive_is_the_list_of_its_files(parse, tmp_path):
     data = zipped(("docs/a.txt", b"alpha"), ("docs/", b""), ("../up.txt", b"up"), ("docs/a.txt", b"other"))
     document = parse(data, "zip")

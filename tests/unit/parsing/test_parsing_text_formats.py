@@ -159,12 +159,27 @@ def test_html_keeps_headings_lists_code_and_tables(parse):
     assert [block.kind for block in document.blocks] == ["heading", "paragraph", "list", "code", "table"]
 
 
-def test_html_nested_a_hundred_thousand_deep_is_read_or_refused(parse):
-    try:
-        document = parse("<div>" * 100_000 + "needle-deep", "html")
-    except CorruptDocument:
-        return
-    assert document.text in ("needle-deep", "")
+@pytest.mark.parametrize("opening", ["<div>", "<b>", "<ul><li>", "<font><p>"])
+def test_html_nested_a_hundred_thousand_deep_loses_no_word(parse, opening):
+    document = parse("<html>one <!-- not --> " + opening * 100_000 + "needle-<i>deep</i></div> and <p>after", "html")
+    assert document.text.split() == ["one", "needle-deep", "and", "after"]
+
+
+def test_html_that_is_too_deep_in_what_is_not_shown_is_corrupt(parse):
+    with pytest.raises(CorruptDocument, match="nested too deeply"):
+        parse("<html>" + "<object>" * 100_000 + "needle-deep", "html")
+
+
+def test_cells_that_cover_more_than_a_table_may_have_are_taken_for_one(parse):
+    page = "<table><tr>" + "<td rowspan=9999 colspan=100>x" * 900 + "<tr><td>y" * 900 + "</table>"
+    document = parse(page, "html")
+    assert document.text.count("x") == document.text.count("y") == 900 and len(document.text) < 10_000_000
+
+
+def test_short_rows_of_a_wide_table_are_filled_only_while_that_costs_little(parse):
+    assert parse("a,b,c\n1\n", "csv").text == "| a | b | c |\n| --- | --- | --- |\n| 1 |  |  |"
+    lines = parse("a," * 2_000 + "b\n" + "1\n" * 2_000, "csv").text.split("\n")
+    assert (lines[0].count("|"), lines[2]) == (2_002, "| 1 |")
 
 
 def test_csv_becomes_one_markdown_table(parse, shared):
