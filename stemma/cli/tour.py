@@ -12,7 +12,7 @@ from stemma.cli.ingest import describe, run_ingest
 if TYPE_CHECKING:
     from stemma.settings import Settings
 
-QUESTIONS = "examples/questions.jsonl"
+QUESTIONS = "evals/golden/examples.jsonl"
 
 
 def library_of_the_tour() -> Path:

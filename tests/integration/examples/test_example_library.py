@@ -1,10 +1,11 @@
 """The example library is what its README and its questions say, read by the real parsers."""
 
-import json
 from pathlib import Path
 
 import pytest
 
+from evals.golden_set import load_golden_set, resolve_by_index
+from evals.pinned_chunks import pinned_chunks
 from stemma.errors import CorruptDocument
 from stemma.parsing.document import ParsedDocument
 from stemma.parsing.draft import ParsingOptions
@@ -15,7 +16,8 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 LIBRARY = EXAMPLES / "library"
 FILES = sorted(path.relative_to(LIBRARY).as_posix() for path in LIBRARY.rglob("*") if path.is_file())
 DAMAGED = "observatory/archive/logbook-1998-damaged.docx"
-QUESTIONS = [json.loads(line) for line in (EXAMPLES / "questions.jsonl").read_text("utf-8").splitlines()]
+GOLDEN = EXAMPLES.parent / "evals" / "golden" / "examples.jsonl"
+QUESTIONS = load_golden_set(GOLDEN)
 
 
 def parse(source_path: str) -> ParsedDocument:
@@ -40,14 +42,20 @@ def test_the_damaged_file_fails_legibly():
     assert "cut off" in failure.value.message
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question["query"])
-def test_the_fact_that_answers_a_question_is_in_its_document(documents, question):
-    for answer in question["relevant"]:
-        assert answer["fact"] in documents[answer["rel_source"]].text
+def test_every_golden_reference_resolves_to_the_chunk_that_says_the_fact():
+    answers = resolve_by_index(QUESTIONS, pinned_chunks(LIBRARY))
+    assert [
+        question.query for question, chunks in zip(QUESTIONS, answers, strict=True) if bool(chunks) == (question.kind == "negative")
+    ] == []
 
 
 def test_there_is_a_question_for_every_sound_file(documents):
-    assert {answer["rel_source"] for question in QUESTIONS for answer in question["relevant"]} == set(documents)
+    assert {reference.rel_source for question in QUESTIONS for reference in question.relevant} == set(documents)
+
+
+def test_the_golden_set_has_questions_of_every_kind():
+    assert len(QUESTIONS) >= 60
+    assert {question.kind for question in QUESTIONS} == {"single", "multi", "table", "ocr", "non_english", "negative"}
 
 
 def test_the_readme_lists_every_file():
