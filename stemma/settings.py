@@ -90,7 +90,28 @@ class Settings(BaseSettings):
         None, "installation", "PostgreSQL >= 16 with pgvector >= 0.8; unset: an embedded server in the home."
     )
     elasticsearch_url: str | None = _setting(
-        None, "installation", "Elasticsearch server; nothing reads it while BM25_BACKEND knows `tantivy` alone."
+        None,
+        "installation",
+        "Elasticsearch server (8 or 9), as in `https://host:9200`: keeps the keyword index; unset: it lies in the home.",
+    )
+    elasticsearch_api_key: SecretStr | None = _setting(None, "installation", "API key for that server, encoded; before user and password.")
+    elasticsearch_username: str | None = _setting(None, "installation", "User on that server.")
+    elasticsearch_password: SecretStr | None = _setting(None, "installation", "Password of that user; never shown.")
+    elasticsearch_ca_certs: Path | None = _setting(None, "installation", "File of the certificates (PEM) that may sign that server's own.")
+    elasticsearch_fingerprint: str | None = _setting(
+        None, "installation", "SHA-256 fingerprint of the certificate of that server: no other is talked to."
+    )
+    elasticsearch_alias: str = _setting(
+        "varagity_contextual_bm25",
+        "installation",
+        "Alias on that server of the index that searches read, for other programs; two installations on one server need two.",
+        min_length=1,
+    )
+    elasticsearch_timeout_s: float = _setting(
+        20.0,
+        "installation",
+        "Longest time that server may take to answer a request; after it, full-text search in PostgreSQL answers.",
+        gt=0,
     )
     lake: str | None = _setting(
         None, "installation", "Universal path (folder, s3://, gs://) of stage results; default: `lake` in the home."
@@ -166,10 +187,18 @@ class Settings(BaseSettings):
     )
 
     # BM25.
-    bm25_backend: Literal["tantivy"] = _setting("tantivy", "bm25", "Engine of the keyword index; `tantivy` is embedded.")
-    bm25_language: Literal["english"] = _setting(
-        "english", "bm25", "Language whose stems and stop words the keyword index knows, beside a script-neutral reading."
+    bm25_backend: Literal["tantivy", "elasticsearch"] = _setting(
+        None,
+        "bm25",
+        "Engine of the keyword index: `tantivy` is embedded; `elasticsearch` is the server of ELASTICSEARCH_URL, and the default where one is named.",
+        validate_default=True,
     )
+    bm25_language: Literal[
+        "danish", "dutch", "english", "finnish", "french", "german", "hungarian", "italian", "norwegian", "portuguese", "russian", "spanish",
+        "swedish",
+    ] = _setting(
+        "english", "bm25", "Language whose stems and stop words the keyword index knows, beside a script-neutral reading of every text."
+    )  # fmt: skip
 
     # Answers.
     retrieval_method: Literal["semantic", "bm25", "hybrid"] = _setting("hybrid", "query", "Method of a search that names none.")
@@ -298,9 +327,14 @@ class Settings(BaseSettings):
                 raise ValueError("POSTGRES_URL is not a URL such as postgresql://user@host:5432/database") from None
         return value
 
-    @field_validator("llm_url")
+    @field_validator("bm25_backend", mode="before")
     @classmethod
-    def _http(cls, value: str | None) -> str | None:
+    def _backend(cls, value: Any, info: Any) -> Any:
+        return value or ("elasticsearch" if info.data.get("elasticsearch_url") else "tantivy")
+
+    @field_validator("llm_url", "elasticsearch_url")
+    @classmethod
+    def _http(cls, value: str | None, info: Any) -> str | None:
         if value is not None:
             try:
                 parts = urlsplit(value)
@@ -308,7 +342,8 @@ class Settings(BaseSettings):
             except ValueError:  # its message, and the value, may hold a password
                 well_formed = False
             if not well_formed:
-                raise ValueError("LLM_URL is not a URL such as http://127.0.0.1:8080/v1")
+                example = {"llm_url": "http://127.0.0.1:8080/v1", "elasticsearch_url": "http://127.0.0.1:9200"}[info.field_name]
+                raise ValueError(f"{info.field_name.upper()} is not a URL such as {example}")
         return value
 
     @model_validator(mode="after")
@@ -325,6 +360,8 @@ class Settings(BaseSettings):
             raise ValueError(f"LIBRARY ({self.library}) cannot be a folder in which Stemma keeps its own files")
         if self.chunk_overlap >= self.chunk_size:
             raise ValueError(f"CHUNK_OVERLAP ({self.chunk_overlap}) must be smaller than CHUNK_SIZE ({self.chunk_size})")
+        if self.bm25_backend == "elasticsearch" and self.elasticsearch_url is None:
+            raise ValueError("BM25_BACKEND can be elasticsearch only where STEMMA_ELASTICSEARCH_URL names a server")
         if abs(self.semantic_weight + self.bm25_weight - 1) > 1e-9:
             raise ValueError(f"SEMANTIC_WEIGHT ({self.semantic_weight}) and BM25_WEIGHT ({self.bm25_weight}) must sum to 1")
         if self.query_timeout_s >= self.retire_after_s:

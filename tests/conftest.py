@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from elasticsearch_under_test import server_under_test
 from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, sync_playwright
 
@@ -75,6 +76,12 @@ def empty_database_url(postgres_server: str) -> Iterator[str]:
     yield postgres_server.replace("/stemma?", f"/{name}?")
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of the session's server that speaks Elasticsearch's protocol."""
+    yield from server_under_test(tmp_path_factory.mktemp("elasticsearch"))
 
 
 @pytest.fixture(scope="session")

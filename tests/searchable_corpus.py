@@ -78,6 +78,7 @@ class SearchableCorpus:
         file_type: str | None = None,
         context: str | None = None,
         document_type: str = "FILE",
+        language: str = "",
         modified_at: datetime | None = None,
         ingested_at: datetime | None = None,
         sections: Sequence[Sequence[str]] | None = None,
@@ -140,7 +141,7 @@ class SearchableCorpus:
             for index, passage in enumerate(passages)
         ]
         clocks = {"file_modified_at": modified_at, "ingested_at": ingested_at or datetime.now(UTC)}
-        document = {"document_type": document_type, "file_type": file_type, **clocks}
+        document = {"document_type": document_type, "language": language, "file_type": file_type, **clocks}
         self._add_entries(rows, source_id=str(source), source_path=source_path, workspace=workspace, **document)
         published = Published(str(source), doc_id, publication_id, [row["chunk_id"] for row in rows])
 
@@ -161,7 +162,7 @@ class SearchableCorpus:
 
     def _add_entries(self, rows, *, source_path, **shared) -> None:
         parts = source_path.split("/")[:-1]
-        shared |= {"language": "", "folders": ["/".join(parts[: depth + 1]) for depth in range(len(parts))]}
+        shared |= {"folders": ["/".join(parts[: depth + 1]) for depth in range(len(parts))]}
         entries = [row | shared | {"sections": row["section_path"]} for row in rows]
         self.keywords.add(pl.DataFrame([{name: entry[name] for name in ENTRY_SCHEMA} for entry in entries], schema=ENTRY_SCHEMA))
 

@@ -147,24 +147,24 @@ SELECT coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions) WHER
 
 -- name: sparse_index_of_recipe
 -- The keyword index of a fingerprint that takes part, the active one before one that is being built.
-SELECT sparse_index_id, name, backend, state, incomplete_since IS NOT NULL
+SELECT sparse_index_id, name, backend, state, incomplete_since IS NOT NULL, language
   FROM sparse_indexes WHERE fingerprint = %s AND state <> 'retired' ORDER BY state <> 'active' LIMIT 1;
 
 -- name: active_sparse_index
 -- The keyword index that searches read.
-SELECT i.sparse_index_id, i.name, i.backend, i.state, i.incomplete_since IS NOT NULL
+SELECT i.sparse_index_id, i.name, i.backend, i.state, i.incomplete_since IS NOT NULL, i.language
   FROM corpus_state AS s
   JOIN sparse_indexes AS i ON i.sparse_index_id = s.active_sparse_index;
 
 -- name: open_sparse_indexes
 -- Those that every new publication needs entries in, the active one first.
-SELECT sparse_index_id, name, backend, state, incomplete_since IS NOT NULL
+SELECT sparse_index_id, name, backend, state, incomplete_since IS NOT NULL, language
   FROM sparse_indexes WHERE state <> 'retired' ORDER BY state <> 'active', sparse_index_id;
 
 -- name: insert_sparse_index
 -- The row of a new keyword index.
-INSERT INTO sparse_indexes (backend, name, fingerprint, state) VALUES (%s, %s, %s, %s)
-RETURNING sparse_index_id, name, backend, state, incomplete_since IS NOT NULL;
+INSERT INTO sparse_indexes (backend, name, fingerprint, state, language) VALUES (%s, %s, %s, %s, %s)
+RETURNING sparse_index_id, name, backend, state, incomplete_since IS NOT NULL, language;
 
 -- name: recipe_of_sparse_index
 SELECT fingerprint FROM sparse_indexes WHERE sparse_index_id = %s;
@@ -193,7 +193,7 @@ UPDATE corpus_state SET active_sparse_index = activated.sparse_index_id FROM act
 
 -- name: droppable_sparse_indexes
 -- Retired keyword indexes that no query can still be reading.
-SELECT sparse_index_id, name, backend, state, incomplete_since IS NOT NULL
+SELECT sparse_index_id, name, backend, state, incomplete_since IS NOT NULL, language
   FROM sparse_indexes AS i
  WHERE state = 'retired' AND coalesce(retired_at, created_at) <= %(before)s
    AND NOT EXISTS (SELECT FROM corpus_state AS s WHERE s.active_sparse_index = i.sparse_index_id)

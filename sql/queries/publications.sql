@@ -28,7 +28,8 @@ SELECT a.attempt_id IS NOT NULL AS attempt_open,
 -- The output is the live one: only what is known of how it was made changes.
 UPDATE documents
    SET parser = %(parser)s, parser_version = %(parser_version)s, chunker = %(chunker)s, parsing_fingerprint = %(parsing)s,
-       chunking_fingerprint = %(chunking)s, contextualizing_fingerprint = %(contextualizing)s, run_id = %(run_id)s
+       chunking_fingerprint = %(chunking)s, contextualizing_fingerprint = %(contextualizing)s, run_id = %(run_id)s,
+       language = %(language)s
  WHERE publication_id = %(live_publication_id)s;
 
 -- name: insert_document
@@ -36,11 +37,11 @@ INSERT INTO documents (
     publication_id, doc_id, source_id, workspace_id, source_path, source, file_name, file_type, document_type, content_hash, title, text,
     blocks, pages, document_metadata, parser, parser_version, chunker, extraction, used_ocr, ocr_pages, warning_code, n_chars, n_pages,
     n_chunks, parsing_fingerprint, chunking_fingerprint, contextualizing_fingerprint, document_output_hash, output_hash, run_id,
-    file_created_at, file_modified_at, ingested_at)
+    file_created_at, file_modified_at, ingested_at, language)
 SELECT %(publication_id)s, %(doc_id)s, s.source_id, s.workspace_id, s.source_path, %(source)s, %(file_name)s, s.file_type, 'FILE',
        %(content_hash)s, %(title)s, %(text)s, %(blocks)s, %(pages)s, %(metadata)s, %(parser)s, %(parser_version)s, %(chunker)s,
        %(extraction)s, %(used_ocr)s, %(ocr_pages)s, %(warning_code)s, %(n_chars)s, %(n_pages)s, %(n_chunks)s, %(parsing)s, %(chunking)s,
-       %(contextualizing)s, %(document_output_hash)s, %(output_hash)s, %(run_id)s, s.file_created_at, s.file_modified_at, %(now)s
+       %(contextualizing)s, %(document_output_hash)s, %(output_hash)s, %(run_id)s, s.file_created_at, s.file_modified_at, %(now)s, %(language)s
   FROM sources AS s WHERE s.source_id = %(source_id)s;
 
 -- name: insert_asset

@@ -8,6 +8,7 @@ AND (%(folders)s::text[] IS NULL
 AND (%(documents)s::text[] IS NULL OR d.doc_id = ANY (%(documents)s::text[]) OR d.source_id::text = ANY (%(documents)s::text[]))
 AND (%(file_types)s::text[] IS NULL OR d.file_type = ANY (%(file_types)s::text[]))
 AND (%(document_types)s::text[] IS NULL OR d.document_type = ANY (%(document_types)s::text[]))
+AND (%(languages)s::text[] IS NULL OR d.language = ANY (%(languages)s::text[]))
 AND (%(modified_from)s::timestamptz IS NULL OR d.file_modified_at >= %(modified_from)s::timestamptz)
 AND (%(modified_before)s::timestamptz IS NULL OR d.file_modified_at < %(modified_before)s::timestamptz)
 AND (%(ingested_from)s::timestamptz IS NULL OR d.ingested_at >= %(ingested_from)s::timestamptz)
@@ -93,9 +94,10 @@ SELECT EXISTS (SELECT FROM sparse_coverage AS c
 
 -- name: matching_text
 -- The chunks in scope that share a stem with the query, best first: what answers while the keyword index is away.
--- Each lexeme is quoted, so nothing in the query is an operator.
+-- Each lexeme is quoted, so nothing in the query is an operator, unless operators are asked for.
 WITH asked AS (
-    SELECT string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery AS words
+    SELECT CASE WHEN %(operators)s THEN websearch_to_tsquery('english', %(query)s)
+                ELSE string_agg('''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''', ' | ')::tsquery END AS words
       FROM unnest(to_tsvector('english', %(query)s))
 )
 SELECT c.chunk_id, c.publication_id, ts_rank(c.content_tsv, asked.words, 1)::float8 AS score
@@ -103,7 +105,7 @@ SELECT c.chunk_id, c.publication_id, ts_rank(c.content_tsv, asked.words, 1)::flo
   JOIN chunks AS c ON c.content_tsv @@ asked.words
   JOIN documents AS d ON d.publication_id = c.publication_id
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id
- WHERE {in_scope} AND {passage_in_scope}
+ WHERE {in_scope} AND {passage_in_scope} AND ts_rank(c.content_tsv, asked.words, 1) > 0
  ORDER BY score DESC, c.chunk_id
  LIMIT %(depth)s;
 

@@ -35,7 +35,8 @@ SELECT c.publication_id, c.n_entries
 -- name: entries_of
 -- The entries of live publications: every field is a copy of a row.
 SELECT c.chunk_id, c.publication_id, d.source_id::text, c.doc_id, c.original_index, w.key AS workspace, d.source_path, d.file_type,
-       d.file_modified_at, d.ingested_at, c.content, c.contextualized_content
+       d.document_type, d.language, d.file_modified_at, d.ingested_at, c.page_start, c.page_end, c.section_path AS sections, c.content,
+       c.contextualized_content
   FROM documents AS d
   JOIN chunks AS c ON c.publication_id = d.publication_id
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id

@@ -7,7 +7,7 @@ import polars as pl
 
 from sql import load_queries
 from stemma.audit.violations import violations
-from stemma.lexical.errors import LexicalIndexDamaged, LexicalIndexUnavailable
+from stemma.errors import ConfigurationError, Unavailable
 from stemma.lexical.index import LexicalIndex
 from stemma.store.postgres import Connection, Pool
 from stemma.store.sparse_indexes import SparseIndex, active_sparse_index, open_sparse_indexes
@@ -26,7 +26,7 @@ def audit_keyword_indexes(connection: Connection, pool: Pool, *, index_of: Calla
         try:
             with contextlib.closing(index_of(index)) as engine:
                 n_entries = engine.publications()
-        except (LexicalIndexDamaged, LexicalIndexUnavailable) as error:
+        except (Unavailable, ConfigurationError) as error:
             yield violations("keyword_index_unreadable", [(index.name, None, str(error))])
             continue
         known = {publication_id for publication_id, *_ in rows}

@@ -37,7 +37,7 @@ class Finding:
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array of findings.")] = False) -> None:
     """Check what Stemma stands on.
 
-    That is PostgreSQL, pgvector, folders, disk, model, the size of chunks, ports and permissions; each fault comes with what to do. An embedded PostgreSQL that does not run is started for the look, and stopped again.
+    That is PostgreSQL, pgvector, Elasticsearch where it is used, folders, disk, model, the size of chunks, ports and permissions; each fault comes with what to do. An embedded PostgreSQL that does not run is started for the look, and stopped again.
 
     \b
     Examples:
@@ -63,8 +63,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 def examine(settings: "Settings") -> Iterator[Finding]:
     """The findings of every check, as they come in. A check whose ground is missing reports that as its fault."""
     checks: tuple[tuple[str, Callable[[Settings], Finding]], ...] = (
-        ("home", _home), ("lake", _lake), ("disk", _disk), ("paths", _paths), ("library", _library), ("PostgreSQL", _postgres), ("model", _model),
-        ("chunks", _chunks), ("service", _service), ("Dagster", _dagster),
+        ("home", _home), ("lake", _lake), ("disk", _disk), ("paths", _paths), ("library", _library), ("PostgreSQL", _postgres),
+        ("keywords", _keywords), ("model", _model), ("chunks", _chunks), ("service", _service), ("Dagster", _dagster),
     )  # fmt: skip
     for name, check in checks:
         try:
@@ -143,6 +143,21 @@ def _postgres(settings: "Settings") -> Finding:
         if pending:
             return Finding("PostgreSQL", "warning", f"{found}, {len(pending)} migrations pending", "Run `stemma db upgrade`.")
     return Finding("PostgreSQL", "ok", f"{found}, schema up to date")
+
+
+def _keywords(settings: "Settings") -> Finding:
+    from contextlib import closing
+
+    from stemma.lexical.elasticsearch_server import address_of, connect, report
+
+    if settings.elasticsearch_url is None:
+        return Finding("keywords", "ok", "the keyword index is embedded, in the home")
+    with closing(connect(settings)) as client:
+        server = report(client, address_of(settings))
+    found = f"{address_of(settings)}, version {server.version}, health {server.health or 'not shown to this user'}"
+    if server.health == "red":
+        return Finding("keywords", "fault", found, "Look at the server: parts of its indexes are not there.")
+    return Finding("keywords", "ok", found)
 
 
 def _model(settings: "Settings") -> Finding:

@@ -142,7 +142,7 @@ def _search_stores(settings: "Settings", query: str, *, method: str | None, k: i
     with corpus_database(settings) as url:
         with connect(url) as connection:
             current = current_settings(connection, settings)
-        with closing(OpenKeywordIndexes(settings.home)) as keyword_indexes, open_pool(url, max_size=2) as pool:
+        with closing(OpenKeywordIndexes(settings)) as keyword_indexes, open_pool(url, max_size=2) as pool:
             models = ModelsAtHand(lambda: pool, settings)
             answer = search_by_active_model(request, pool=pool, lexical=keyword_indexes, embedder_of=models, settings=current)
         yield answer.model_dump(mode="json")

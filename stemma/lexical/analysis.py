@@ -73,6 +73,11 @@ def neutral_terms(text: str, *, query: bool = False) -> list[str]:
     return _pieces(terms)
 
 
+def writes_without_spaces(text: str) -> bool:
+    """Whether the text holds a script whose words the English reading leaves out."""
+    return not text.isascii() and _unspaced().search(text) is not None
+
+
 def _pairs(run: str, *, query: bool) -> list[str]:
     characters: list[str] = _characters().findall(run)
     pairs = [left + right for left, right in pairwise(characters)]

@@ -17,9 +17,13 @@ ENTRY_SCHEMA = pl.Schema(
         "workspace": pl.String,  # key
         "folders": pl.List(pl.String),  # every folder above the file, e.g. ["a", "a/b"]
         "file_type": pl.String,
+        "document_type": pl.String,
         "language": pl.String,  # "" when unknown
         "file_modified_at": pl.Datetime("us", "UTC"),
         "ingested_at": pl.Datetime("us", "UTC"),
+        "page_start": pl.Int64,  # null for formats without pages, as page_end
+        "page_end": pl.Int64,
+        "sections": pl.List(pl.String),  # the headings above the passage, outermost first
         "content": pl.String,
         "contextualized_content": pl.String,
     }
@@ -68,8 +72,11 @@ class LexicalIndex(Protocol):
         """Remove every entry of these publications; unknown ones are no error."""
         ...
 
-    def search(self, query: str, *, k: int, scope: Scope, offset: int = 0) -> pl.DataFrame:
-        """The entries (HIT_SCHEMA) ranked offset+1 to offset+k of all that match; the query is data, never syntax."""
+    def search(self, query: str, *, k: int, scope: Scope, offset: int = 0, operators: bool = False) -> pl.DataFrame:
+        """The entries (HIT_SCHEMA) ranked offset+1 to offset+k of all that match.
+
+        The query is data, never syntax, unless `operators` asks for `stemma.lexical.query_language`.
+        """
         ...
 
     def publications(self) -> dict[int, int]:

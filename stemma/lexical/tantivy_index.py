@@ -36,14 +36,21 @@ class TantivyIndex:
         folder: holds the index and nothing else.
         exclusive: a lock that every process that may write here shares; held during each write.
         lock_timeout_s: how long a write waits for tantivy's own lock, which a writer outside `exclusive` may hold.
+        language: whose stems and stop words the index is made with; an index of another language counts as damaged.
     """
 
     def __init__(
-        self, folder: Path, *, exclusive: Callable[[], AbstractContextManager[None]], lock_timeout_s: float = LOCK_TIMEOUT_S
+        self,
+        folder: Path,
+        *,
+        exclusive: Callable[[], AbstractContextManager[None]],
+        lock_timeout_s: float = LOCK_TIMEOUT_S,
+        language: str = "english",
     ) -> None:
         self.folder = folder
         self._exclusive = exclusive
         self._lock_timeout_s = lock_timeout_s
+        self._language = language
         self._opening = Lock()
         self._index: tantivy.Index | None = None
 
@@ -66,9 +73,9 @@ class TantivyIndex:
             for publication_id in publication_ids:
                 writer.delete_documents_by_term("publication", str(publication_id))
 
-    def search(self, query: str, *, k: int, scope: Scope, offset: int = 0) -> pl.DataFrame:
+    def search(self, query: str, *, k: int, scope: Scope, offset: int = 0, operators: bool = False) -> pl.DataFrame:
         """The hits (HIT_SCHEMA) ranked offset+1 to offset+k; none for a query without a word that counts."""
-        wanted = query_of(query, scope)
+        wanted = query_of(query, scope, language=self._language, operators=operators)
         if wanted is None or k <= 0:
             return HIT_SCHEMA.to_frame()
         with _explained(self.folder):
@@ -115,8 +122,8 @@ class TantivyIndex:
                 if not self._exists() and self._segments():
                     raise LexicalIndexDamaged(f"{self.folder.name} holds segments without meta.json")  # tantivy would begin anew
                 self.folder.mkdir(parents=True, exist_ok=True)
-                index = tantivy.Index(schema(), str(self.folder))
-                for name, analyzer in analyzers().items():
+                index = tantivy.Index(schema(self._language), str(self.folder))
+                for name, analyzer in analyzers(self._language).items():
                     index.register_tokenizer(name, analyzer)
                 self._index = index
             return self._index

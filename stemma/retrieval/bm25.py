@@ -12,7 +12,14 @@ GROWTH = 4  # each further look into the index asks for this many times as much
 
 
 def bm25_ranking(
-    connection: Connection, query: str, *, index: LexicalIndex, depth: int, scope: Scope, check: Callable[[], None] = lambda: None
+    connection: Connection,
+    query: str,
+    *,
+    index: LexicalIndex,
+    depth: int,
+    scope: Scope,
+    operators: bool = False,
+    check: Callable[[], None] = lambda: None,
 ) -> pl.DataFrame:
     """The first `depth` live chunks in scope by the engine's relevance: HIT_SCHEMA, ties by chunk_id.
 
@@ -21,12 +28,13 @@ def bm25_ranking(
     entry nor show it twice.
 
     Args:
+        operators: whether the query is in the query language; else no character of it is an operator.
         check: called before each look; raises to end the search.
     """
     asked = depth + depth // 2
     while True:
         check()
-        entries = index.search(query, k=asked, scope=scope)
+        entries = index.search(query, k=asked, scope=scope, operators=operators)
         live = _live(connection, entries, scope)
         if live.height >= depth or entries.height < asked:
             # Ranks within a score are ours, not the order in which the engine happens to hold its segments.
@@ -34,9 +42,14 @@ def bm25_ranking(
         asked *= GROWTH
 
 
-def tsvector_ranking(connection: Connection, query: str, *, depth: int, scope: Scope) -> pl.DataFrame:
-    """The first `depth` live chunks in scope that share a stem with the query, by ts_rank: HIT_SCHEMA. Needs PostgreSQL alone."""
-    found = connection.execute(scoped("matching_text"), {"query": query, "depth": depth, **as_parameters(scope)}, prepare=False).fetchall()
+def tsvector_ranking(connection: Connection, query: str, *, depth: int, scope: Scope, operators: bool = False) -> pl.DataFrame:
+    """The first `depth` live chunks in scope that share a stem with the query, by ts_rank: HIT_SCHEMA. Needs PostgreSQL alone.
+
+    With `operators` it asks as PostgreSQL's web search does, whose quotes and minus are those of the query language.
+    """
+    found = connection.execute(
+        scoped("matching_text"), {"query": query, "operators": operators, "depth": depth, **as_parameters(scope)}, prepare=False
+    ).fetchall()
     return pl.DataFrame(found, schema=HIT_SCHEMA, orient="row")
 
 

@@ -1,39 +1,30 @@
 """The keyword indexes that searches read, each opened once per process."""
 
 from contextlib import nullcontext
-from pathlib import Path
 from threading import Lock
 
-from stemma.errors import ConfigurationError
 from stemma.lexical.index import LexicalIndex
-from stemma.lexical.tantivy_index import TantivyIndex
+from stemma.settings import Settings
+from stemma.store.keyword_engines import KeywordEngines
 from stemma.store.sparse_indexes import SparseIndex
 
 KEPT = 2
 """The active index and the one before it, which searches that began before the switch read."""
 
 
-class UnknownBackend(ConfigurationError):
-    """The active keyword index belongs to an engine that this release cannot read."""
-
-    code, remedy = "unknown_backend", "Use the release that built the index, or rebuild it."
-
-
 class OpenKeywordIndexes:
     """Called with the row of a keyword index, it gives the open index. For reading only: its indexes take no writer's lock."""
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
+    def __init__(self, settings: Settings) -> None:
+        self._engines = KeywordEngines(settings, exclusive=nullcontext)
         self._open: dict[str, LexicalIndex] = {}
         self._opening = Lock()
 
     def __call__(self, active: SparseIndex) -> LexicalIndex:
-        """Raises UnknownBackend."""
+        """Raises ElasticsearchNotConfigured or ElasticsearchRefused."""
         with self._opening:
             if active.name not in self._open:
-                if active.backend != "tantivy":
-                    raise UnknownBackend(f"the active keyword index is one of {active.backend}")
-                self._open[active.name] = TantivyIndex(active.folder(self._home), exclusive=nullcontext)
+                self._open[active.name] = self._engines.open(active)
                 for name in list(self._open)[:-KEPT]:  # a search that began before a switch still has its own
                     self._open.pop(name).close()
             return self._open[active.name]
@@ -44,3 +35,4 @@ class OpenKeywordIndexes:
             for index in self._open.values():
                 index.close()
             self._open.clear()
+            self._engines.close()

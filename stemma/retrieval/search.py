@@ -45,6 +45,8 @@ class SearchRequest:
     k: int = 10
     """Hits wanted, 1 to 1000."""
     scope: Scope = EVERYWHERE
+    operators: bool = False
+    """Whether the keyword arm reads the query as `stemma.lexical.query_language` says; else no character of it is an operator."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class _Question:
     scope: Scope
     vector: Vectors | None
     settings: Settings
+    operators: bool = False
     started: float = field(default_factory=monotonic)
 
     @property
@@ -113,7 +116,7 @@ def search(request: SearchRequest, *, pool: Pool, lexical: KeywordIndexes, embed
     if matches_nothing(scope):
         return SearchAnswer(query=query, method=method, hits=[])
     vector = None if method == "bm25" or embedder is None else embedder.embed_query(query)
-    question = _Question(query, method, request.k, scope, vector, settings)
+    question = _Question(query, method, request.k, scope, vector, settings, request.operators)
     with snapshot(pool, timeout_s=settings.query_timeout_s) as connection:
         ranked, degraded = _rank(connection, question, lexical=lexical, spec=embedder.spec if embedder else None)
         return SearchAnswer(query=query, method=method, hits=hydrate(connection, ranked), degraded=degraded)
@@ -192,7 +195,15 @@ def _bm25_arm(connection: Connection, question: _Question, lexical: KeywordIndex
         if active.incomplete:
             raise LexicalIndexUnavailable("the keyword index was lost and is being made again")
         index = lexical(active)
-        ranking = bm25_ranking(connection, question.query, index=index, depth=question.depth, scope=question.scope, check=question.check)
+        ranking = bm25_ranking(
+            connection,
+            question.query,
+            index=index,
+            depth=question.depth,
+            scope=question.scope,
+            operators=question.operators,
+            check=question.check,
+        )
         if ranking.is_empty() and _lost_its_entries(connection, active, index):
             raise LexicalIndexUnavailable("the keyword index is empty, though entries were written")
         return ranking, []
@@ -201,7 +212,9 @@ def _bm25_arm(connection: Connection, question: _Question, lexical: KeywordIndex
     except (Unavailable, ConfigurationError) as error:
         _log.warning("keyword index unavailable", index=active.name, code=error.code, reason=str(error))
         reason = f"The keyword index is unavailable ({error.code}); full-text search in PostgreSQL answered in its place."
-        return tsvector_ranking(connection, question.query, depth=question.depth, scope=question.scope), [reason]
+        return tsvector_ranking(connection, question.query, depth=question.depth, scope=question.scope, operators=question.operators), [
+            reason
+        ]
 
 
 def _lost_its_entries(connection: Connection, active: SparseIndex, index: LexicalIndex) -> bool:

@@ -61,10 +61,15 @@ class SearchBody(BaseModel):
         },
     )
 
-    query: Text = Field(description="Plain words; no character of it is an operator. At most 10,000 characters.")
+    query: Text = Field(description="Plain words; no character of it is an operator unless `operators` says so. At most 10,000 characters.")
     method: Text | None = Field(None, description="semantic, bm25 or hybrid; null: the setting RETRIEVAL_METHOD.")
     k: int = Field(10, strict=True, description="Hits wanted, 1 to 1000.", json_schema_extra={"minimum": 1, "maximum": 1000})
     scope: ScopeBody | None = None
+    operators: bool = Field(
+        False,
+        strict=True,
+        description='Read the query as `+needed -unwanted "as it stands" begin*` in the keyword arm; without it no character is an operator.',
+    )
 
 
 class Health(BaseModel):

@@ -39,7 +39,9 @@ def search_corpus(body: SearchBody, service: RunningService) -> SearchAnswer:
     `degraded` is not empty when the answer is less than its method promises, for instance while the keyword index is away.
     """
     settings = service.current_settings()
-    request = SearchRequest(body.query, method=body.method, k=body.k, scope=body.scope.scope() if body.scope else EVERYWHERE)
+    request = SearchRequest(
+        body.query, method=body.method, k=body.k, scope=body.scope.scope() if body.scope else EVERYWHERE, operators=body.operators
+    )
     return search_by_active_model(
         request, pool=service.pool, lexical=service.keyword_indexes, embedder_of=service.models, settings=settings
     )

@@ -32,7 +32,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.keyword_indexes = OpenKeywordIndexes(settings.home)
+        self.keyword_indexes = OpenKeywordIndexes(settings)
         self.stores = Installation(settings)
         """What deletions write to, with connections of its own; opened at the first of them."""
         self.failed = Event()

@@ -9,12 +9,12 @@ from importlib.metadata import version
 
 from stemma.embedding.models import embedding_spec
 from stemma.lexical.index import LexicalIndex
-from stemma.lexical.tantivy_index import TantivyIndex
 from stemma.parsing.formats import parser_versions
 from stemma.settings import Fingerprints, Settings, fingerprints
 from stemma.stages.models_at_hand import ModelsAtHand
 from stemma.store.app_settings import current_settings
 from stemma.store.embedded import postgres_url
+from stemma.store.keyword_engines import KeywordEngines
 from stemma.store.lake import Lake
 from stemma.store.locks import TANTIVY_WRITER_LOCK
 from stemma.store.postgres import Pool, connect, open_pool
@@ -30,6 +30,7 @@ class Installation:
     def __init__(self, base: Settings) -> None:
         self.base = base
         self.embedder_of = ModelsAtHand(lambda: self.pool, base)
+        self.keyword_engines = KeywordEngines(base, exclusive=self._keyword_writer)
 
     @cached_property
     def pool(self) -> Pool:
@@ -48,7 +49,7 @@ class Installation:
 
     def index_of(self, index: SparseIndex) -> LexicalIndex:
         """The engine of a keyword index; the caller closes it."""
-        return TantivyIndex(index.folder(self.base.home), exclusive=self._keyword_writer)
+        return self.keyword_engines.open(index)
 
     def remove_sparse(self, publication_ids: Sequence[int]) -> None:
         """Remove the entries of these publications from every keyword index that is active or building."""
@@ -69,6 +70,7 @@ class Installation:
 
     def close(self) -> None:
         """Close the connections; the object is not used afterwards."""
+        self.keyword_engines.close()
         if "pool" in self.__dict__:
             self.pool.close()
 

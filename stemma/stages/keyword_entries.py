@@ -9,7 +9,7 @@ from stemma.lexical.index import ENTRY_SCHEMA
 from stemma.library.paths import folders_of
 from stemma.store.postgres import Connection
 
-_COLUMNS = [name if name != "folders" else "source_path" for name in ENTRY_SCHEMA if name != "language"]
+_COLUMNS = [name if name != "folders" else "source_path" for name in ENTRY_SCHEMA]
 
 
 def live_entries(connection: Connection, publication_ids: Sequence[int]) -> pl.DataFrame:
@@ -18,11 +18,7 @@ def live_entries(connection: Connection, publication_ids: Sequence[int]) -> pl.D
     found = pl.DataFrame(rows, schema={name: ENTRY_SCHEMA.get(name, pl.String()) for name in _COLUMNS}, orient="row")
     folders = {path: folders_of(path) for path in found["source_path"].unique()}
     return found.select(
-        pl.Series(name, [folders[path] for path in found["source_path"]], dtype=kind)
-        if name == "folders"
-        else pl.lit("", kind).alias(name)
-        if name == "language"
-        else pl.col(name)
+        pl.Series(name, [folders[path] for path in found["source_path"]], dtype=kind) if name == "folders" else pl.col(name)
         for name, kind in ENTRY_SCHEMA.items()
     )
 

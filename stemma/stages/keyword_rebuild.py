@@ -1,7 +1,6 @@
 """Making a keyword index again from PostgreSQL's rows: when it is lost, when its recipe changed, or on demand. No file, no model."""
 
 import contextlib
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,9 +9,9 @@ from time import monotonic
 import structlog
 
 from stemma.failpoints import reach
-from stemma.lexical.errors import LexicalIndexDamaged
+from stemma.lexical.errors import ElasticsearchNotConfigured, ElasticsearchRefused, EntriesRefused, LexicalIndexDamaged
 from stemma.lexical.index import LexicalIndex
-from stemma.settings import fingerprint
+from stemma.settings import Settings, fingerprint
 from stemma.stages.installation import Installation
 from stemma.stages.keyword_entries import count_entries, live_entries
 from stemma.stages.run import now
@@ -22,6 +21,7 @@ from stemma.store.locks import SPARSE_INDEX_LOCK
 from stemma.store.postgres import Connection
 from stemma.store.sparse_coverage import n_uncovered, note_entries, record_coverage, recorded_entries, uncovered_publications
 from stemma.store.sparse_indexes import (
+    Recipe,
     SparseIndex,
     active_sparse_index,
     begin_second_index,
@@ -71,18 +71,23 @@ def damage_of(connection: Connection, index: SparseIndex, index_of: Callable[[Sp
     return f"the entries of {n_lost} documents are gone" if n_lost else None
 
 
-def replace_lost_indexes(connection: Connection, index_of: Callable[[SparseIndex], LexicalIndex]) -> str | None:
+def replace_lost_indexes(connection: Connection, index_of: Callable[[SparseIndex], LexicalIndex], wanted: Recipe) -> str | None:
     """Put empty indexes in the place of lost ones; returns why the active one was replaced, None where it was not.
 
+    A lost index gets one of its own recipe. One whose server is named no more gets one of the recipe that is wanted now.
     The connection is in autocommit.
     """
     reason: str | None = None
     for index in open_sparse_indexes(connection):
-        damage = damage_of(connection, index, index_of)
+        try:
+            damage = damage_of(connection, index, index_of)
+            recipe = None
+        except ElasticsearchNotConfigured as error:
+            damage, recipe = error.args[0], wanted
         if damage is None:
             continue
         log.warning("keyword index lost", index=index.name, state=index.state, reason=damage)
-        replace_lost_index(connection, index, now=now())
+        replace_lost_index(connection, index, recipe=recipe, now=now())
         reason = damage if index.state == "active" else reason
     return reason
 
@@ -103,11 +108,11 @@ def rebuild_keyword_index(here: Installation, *, progress: Callable[[int, int], 
     with alone(postgres_url(here.base), SPARSE_INDEX_LOCK) as connection:
         if active_sparse_index(connection) is None:
             return KeywordRebuild(None, None, 0, 0)
-        reason = replace_lost_indexes(connection, here.index_of)
+        reason = replace_lost_indexes(connection, here.index_of, _recipe_of(settings, wanted))
         retire_unwanted(connection, wanted, now=now())
         active = active_sparse_index(connection)
         assert active is not None
-        index = active if active.incomplete else begin_second_index(connection, backend=settings.bm25_backend, fingerprint=wanted)
+        index = active if active.incomplete else begin_second_index(connection, **_recipe_of(settings, wanted))
         n_documents = n_entries = 0
         for _ in range(MAX_ROUNDS):
             documents, entries = _fill(here, connection, index, progress=progress)
@@ -117,6 +122,7 @@ def rebuild_keyword_index(here: Installation, *, progress: Callable[[int, int], 
         else:
             raise IndexesBusy("documents are published faster than they are indexed")
         note_entries(connection, index, wanted, now=now())
+    _show(here, index)
     log.info("keyword index made again", index=index.name, documents=n_documents, entries=n_entries, reason=reason)
     return KeywordRebuild(index.sparse_index_id, reason, n_documents, n_entries)
 
@@ -133,18 +139,27 @@ def tend_keyword_index(here: Installation, *, budget_s: float) -> list[str]:
     said: list[str] = []
     try:
         with alone(postgres_url(here.base), SPARSE_INDEX_LOCK) as connection:
-            if reason := replace_lost_indexes(connection, here.index_of):
+            if reason := replace_lost_indexes(connection, here.index_of, _recipe_of(settings, wanted)):
                 said.append(f"the keyword index was lost ({reason}); it is made again from the rows, full-text search answers meanwhile")
             retire_unwanted(connection, wanted, now=now())
             for index in open_sparse_indexes(connection):
                 if index.state == "building" or index.incomplete:
                     said += _go_on(here, connection, index, wanted, deadline=deadline)
+            if (active := active_sparse_index(connection)) and not active.incomplete:
+                said += _show(here, active)
             for index in droppable_sparse_indexes(connection, before=now() - timedelta(seconds=settings.retire_after_s)):
-                _remove(here, connection, index)
+                if not here.keyword_engines.can_open(index):
+                    continue  # its server is named no more; it goes when it is named again
+                here.keyword_engines.remove(index)
+                drop_sparse_index(connection, index)
                 said.append(f"the retired keyword index {index.name} was removed")
     except IndexesBusy:
         said.append("another process is at work on the keyword index")
     return said
+
+
+def _recipe_of(settings: Settings, wanted: str) -> Recipe:
+    return Recipe(backend=settings.bm25_backend, fingerprint=wanted, language=settings.bm25_language)
 
 
 def _go_on(here: Installation, connection: Connection, index: SparseIndex, wanted: str, *, deadline: float) -> list[str]:
@@ -168,8 +183,9 @@ def _fill(
     progress: Callable[[int, int], None] = lambda _done, _whole: None,
     deadline: float | None = None,
 ) -> tuple[int, int]:
-    """One round over what the index lacks, at least one commit: (documents, entries)."""
+    """One round over what the index lacks, at least one commit: (documents, entries). Raises EntriesRefused after it, for those."""
     n_documents = n_entries = last = 0
+    refused: dict[int, str] = {}
     while found := uncovered_publications(connection, index, after=last, limit=PUBLICATIONS_PER_LOOK):
         taken, n_chunks = list[int](), 0
         for publication_id, count in found:
@@ -179,21 +195,29 @@ def _fill(
                 break
         last = taken[-1]
         entries = live_entries(connection, taken)
-        with contextlib.closing(here.index_of(index)) as engine:
-            engine.add(entries)
+        try:
+            with contextlib.closing(here.index_of(index)) as engine:
+                engine.add(entries)
+        except EntriesRefused as error:
+            refused |= error.reasons
         reach("keyword_rebuild.entries_added")
-        counts = count_entries(entries)
+        counts = {publication_id: n for publication_id, n in count_entries(entries).items() if publication_id not in refused}
         record_coverage(connection, index, counts, now=now())
         reach("keyword_rebuild.covered")
         n_documents, n_entries = n_documents + len(counts), n_entries + entries.height
         progress(n_documents, n_documents + n_uncovered(connection, index))
         if deadline is not None and monotonic() > deadline:
             break
+    if refused:
+        raise EntriesRefused(refused)
     return n_documents, n_entries
 
 
-def _remove(here: Installation, connection: Connection, index: SparseIndex) -> None:
-    folder = index.folder(here.base.home)
-    if folder.exists():
-        shutil.rmtree(folder)
-    drop_sparse_index(connection, index)
+def _show(here: Installation, index: SparseIndex) -> list[str]:
+    """Name the index to other programs; nothing of ours depends on that, so a server that does not allow it is only told of."""
+    try:
+        here.keyword_engines.show(index)
+    except ElasticsearchRefused as error:
+        log.warning("keyword index not shown", index=index.name, reason=str(error))
+        return [str(error)]
+    return []

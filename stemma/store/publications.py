@@ -18,6 +18,7 @@ from sql import load_queries
 from stemma.errors import EmbeddingMissing
 from stemma.failpoints import reach
 from stemma.parsing.document import ParsedDocument
+from stemma.parsing.language import language_of
 from stemma.settings import Fingerprints, Settings
 from stemma.store.chunk_record import ChunkRecord, chunk_id
 from stemma.store.embedding_indexes import EmbeddingIndex, open_embedding_indexes
@@ -227,6 +228,7 @@ def _parameters(finished: FinishedDocument, recipe: Recipe, *, now: datetime) ->
         "contextualizing": recipe.wanted.contextualizing,
         "document_output_hash": finished.document_output_hash,
         "output_hash": finished.output_hash,
+        "language": language_of(finished.chunks["content"]),
         "now": now,
     }
 

@@ -242,6 +242,8 @@ class Document(Row):
     file_created_at: datetime | None
     file_modified_at: datetime | None
     ingested_at: datetime
+    language: str
+    """ISO 639-1; empty: not known."""
 
 
 class CachedEmbedding(Row):
@@ -492,6 +494,8 @@ class SparseIndex(Row):
     retired_at: datetime | None
     incomplete_since: datetime | None
     """Null: searches may read it. Else the active one is being made again, and full-text search answers."""
+    language: str
+    """Whose stems and stop words it was made with."""
 
 
 class StageResult(Row):

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from sql import load_queries
 from stemma.failpoints import reach
@@ -18,6 +18,14 @@ Backend = Literal["tantivy", "elasticsearch"]
 IndexState = Literal["building", "active", "retired"]
 
 _QUERIES = "corpus_indexes"
+
+
+class Recipe(TypedDict):
+    """What an index is made by."""
+
+    backend: Backend
+    fingerprint: str
+    language: str
 
 
 @dataclass(frozen=True)
@@ -31,13 +39,15 @@ class SparseIndex:
     state: IndexState
     incomplete: bool = False
     """It took the place of a lost one and does not hold every live document yet: writers write to it, searches do not read it."""
+    language: str = "english"
+    """Whose stems and stop words it is made with."""
 
     def folder(self, home: Path) -> Path:
         """Where an embedded engine keeps it."""
         return home / "bm25" / self.name
 
 
-def ensure_sparse_index(connection: Connection, *, backend: Backend, fingerprint: str) -> SparseIndex:
+def ensure_sparse_index(connection: Connection, *, backend: Backend, fingerprint: str, language: str = "english") -> SparseIndex:
     """The index of this recipe, its row made if there is none that takes part: active if none is, else building.
 
     Any number of processes may call this at once. The engine makes its files or index at the first write.
@@ -48,13 +58,13 @@ def ensure_sparse_index(connection: Connection, *, backend: Backend, fingerprint
         active = connection.execute("SELECT active_sparse_index FROM corpus_state FOR UPDATE").fetchone()
         if found := _of_recipe(connection, fingerprint):
             return found
-        index = _make(connection, backend, fingerprint, "active" if active == (None,) else "building")
+        index = _make(connection, backend, fingerprint, language, "active" if active == (None,) else "building")
         if index.state == "active":
             connection.execute("UPDATE corpus_state SET active_sparse_index = %s", [index.sparse_index_id])
     return index
 
 
-def begin_second_index(connection: Connection, *, backend: Backend, fingerprint: str) -> SparseIndex:
+def begin_second_index(connection: Connection, *, backend: Backend, fingerprint: str, language: str = "english") -> SparseIndex:
     """The index of this recipe that is being built beside the active one, made if there is none, though the active one has this recipe too.
 
     The connection is in autocommit.
@@ -64,13 +74,13 @@ def begin_second_index(connection: Connection, *, backend: Backend, fingerprint:
         connection.execute(load_queries(_QUERIES)["lock_corpus_alone"])
         building = [index for index in open_sparse_indexes(connection) if index.state == "building"]
         same = [index for index in building if _recipe(connection, index) == fingerprint]
-        return same[0] if same else _make(connection, backend, fingerprint, "building")
+        return same[0] if same else _make(connection, backend, fingerprint, language, "building")
 
     return giving_way(connection, begin)
 
 
-def replace_lost_index(connection: Connection, lost: SparseIndex, *, now: datetime) -> SparseIndex:
-    """Put an empty index of the same recipe in the place of one whose files are lost or damaged, and return it.
+def replace_lost_index(connection: Connection, lost: SparseIndex, *, recipe: Recipe | None = None, now: datetime) -> SparseIndex:
+    """Put an empty index in the place of one that is lost or damaged, and return it: of this recipe, or else of its own.
 
     From this moment documents are published into the new one, and full-text search answers until it holds all that is live. If another
     process has replaced it already, that one is returned. The connection is in autocommit.
@@ -87,10 +97,11 @@ def replace_lost_index(connection: Connection, lost: SparseIndex, *, now: dateti
         if lost.sparse_index_id != active.sparse_index_id:
             connection.execute(queries["retire_sparse_index"], {"sparse_index_id": lost.sparse_index_id, "now": now})
             return active
-        made = _make(connection, lost.backend, _recipe(connection, lost), "building")
+        own = Recipe(backend=lost.backend, fingerprint=_recipe(connection, lost), language=lost.language)
+        made = _make(connection, **(recipe or own), state="building")
         connection.execute(queries["retire_sparse_index"], {"sparse_index_id": lost.sparse_index_id, "now": now})
         connection.execute(queries["activate_sparse_index"], {"sparse_index_id": made.sparse_index_id, "incomplete_since": now})
-        return SparseIndex(made.sparse_index_id, made.name, made.backend, "active", incomplete=True)
+        return SparseIndex(made.sparse_index_id, made.name, made.backend, "active", incomplete=True, language=made.language)
 
     return giving_way(connection, exchange)
 
@@ -158,8 +169,8 @@ def is_of_active_recipe(connection: Connection, index: SparseIndex) -> bool:
     return active is not None and _recipe(connection, active) == _recipe(connection, index)
 
 
-def _make(connection: Connection, backend: Backend, fingerprint: str, state: IndexState) -> SparseIndex:
-    values = [backend, f"stemma_bm25_{secrets.token_hex(4)}", fingerprint, state]
+def _make(connection: Connection, backend: Backend, fingerprint: str, language: str, state: IndexState) -> SparseIndex:
+    values = [backend, f"stemma_bm25_{secrets.token_hex(4)}", fingerprint, state, language]
     row = connection.execute(load_queries(_QUERIES)["insert_sparse_index"], values).fetchone()
     assert row is not None
     return SparseIndex(*row)

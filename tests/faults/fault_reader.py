@@ -135,7 +135,7 @@ class DirectQueries:
 
     def __init__(self, library: Library, settings: Settings, pool: Pool, embedder_of: Callable[[EmbeddingSpec], Embedder]) -> None:
         self._library, self._settings, self._pool, self._embedder_of = library, settings, pool, embedder_of
-        self._keywords = OpenKeywordIndexes(settings.home)
+        self._keywords = OpenKeywordIndexes(settings)
 
     def __call__(self, method: str) -> SearchAnswer:
         return search_by_active_model(

@@ -68,7 +68,7 @@ def sizes(corpus: Corpus) -> dict[str, set[str]]:
 
 def keyword_paths(corpus: Corpus, query: str) -> list[str]:
     """The documents that a keyword search answers with, as a client asks it."""
-    indexes = OpenKeywordIndexes(corpus.settings.home)
+    indexes = OpenKeywordIndexes(corpus.settings)
     request = SearchRequest(query, method="bm25", k=10)
     patient = corpus.settings.model_copy(update={"query_timeout_s": 30})
     answer = search(request, pool=corpus.installation.pool, lexical=indexes, embedder=None, settings=patient)

@@ -8,12 +8,14 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from elasticsearch_under_test import client_of_server_under_test
 
 from stemma.lexical.index import ENTRY_SCHEMA, HIT_SCHEMA, LexicalIndex, Scope
 
@@ -35,11 +37,22 @@ def open_tantivy(location: Path) -> LexicalIndex:
     return TantivyIndex(location / "index", exclusive=exclusive)
 
 
-BACKENDS: dict[str, Callable[[Path], LexicalIndex]] = {"tantivy": open_tantivy}
+def open_elasticsearch(location: Path) -> LexicalIndex:
+    """The index of this location on the server under test."""
+    from stemma.lexical.elasticsearch_index import ElasticsearchIndex
+
+    return ElasticsearchIndex(
+        client_of_server_under_test(), f"contract_{sha256(str(location).encode()).hexdigest()[:16]}", address="the server"
+    )
+
+
+BACKENDS: dict[str, Callable[[Path], LexicalIndex]] = {"elasticsearch": open_elasticsearch, "tantivy": open_tantivy}
 
 
 @pytest.fixture(params=sorted(BACKENDS))
 def backend(request: pytest.FixtureRequest) -> str:
+    if request.param == "elasticsearch":
+        request.getfixturevalue("elasticsearch_url")
     return request.param
 
 
@@ -67,9 +80,13 @@ def entry(content: str, *, number: int = 0, publication_id: int = 1, context: st
         "workspace": "default",
         "folders": [],
         "file_type": "txt",
+        "document_type": "FILE",
         "language": "",
         "file_modified_at": now,
         "ingested_at": now,
+        "page_start": None,
+        "page_end": None,
+        "sections": [],
         "content": content,
         "contextualized_content": content if context is None else f"{context}\n\n{content}",
     } | columns
@@ -253,12 +270,20 @@ def test_an_index_that_was_never_written_is_empty(index: LexicalIndex):
 # Scopes
 
 
+def in_year(year: int) -> dict[str, datetime]:
+    return {"file_modified_at": datetime(year, 5, 1, tzinfo=UTC), "ingested_at": datetime(year + 10, 5, 1, tzinfo=UTC)}
+
+
 LIBRARY: Sequence[dict[str, Any]] = (
-    entry("harbour", number=0, publication_id=1, workspace="proj", folders=["proj", "proj/a"], file_type="pdf", doc_id="one"),
-    entry("harbour", number=1, publication_id=2, workspace="proj", folders=["proj", "proj/a", "proj/a/b"], file_type="md", doc_id="two"),
-    entry("harbour", number=2, publication_id=3, workspace="proj-2", folders=["proj-2"], file_type="pdf", doc_id="three"),
-    entry("harbour", number=3, publication_id=4, workspace="default", folders=[], file_type="", doc_id="four"),
-)
+    entry("harbour", number=0, publication_id=1, workspace="proj", folders=["proj", "proj/a"], file_type="pdf", doc_id="one",
+          page_start=1, page_end=1, sections=["Results", "Tides"], language="en", **in_year(2001)),
+    entry("harbour", number=1, publication_id=2, workspace="proj", folders=["proj", "proj/a", "proj/a/b"], file_type="md", doc_id="two",
+          sections=["Results"], language="de", **in_year(2002)),
+    entry("harbour", number=2, publication_id=3, workspace="proj-2", folders=["proj-2"], file_type="pdf", doc_id="three",
+          page_start=3, page_end=5, sections=["Résumé / 结论"], **in_year(2003)),
+    entry("harbour", number=3, publication_id=4, workspace="default", folders=[], file_type="", doc_id="four", document_type="NOTE",
+          ingested_at=datetime(2014, 5, 1, tzinfo=UTC), file_modified_at=None),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -283,6 +308,27 @@ LIBRARY: Sequence[dict[str, Any]] = (
         (Scope(workspaces=("proj", "\0", "\ud800")), {0, 1}),
         (Scope(workspaces=("\ud800",)), set()),
         (Scope(workspaces=("proj*",)), set()),
+        (Scope(document_types=("FILE",)), {0, 1, 2}),
+        (Scope(document_types=("NOTE", "ARTIFACT")), {3}),
+        (Scope(document_types=()), set()),
+        (Scope(languages=("de", "")), {1, 2, 3}),
+        (Scope(languages=("en",)), {0}),
+        (Scope(languages=()), set()),
+        (Scope(pages=((1, 2),)), {0}),
+        (Scope(pages=((4, 4),)), {2}),
+        (Scope(pages=((1, 1), (5, 90))), {0, 2}),
+        (Scope(pages=((2, 2), (6, 6))), set()),
+        (Scope(pages=()), set()),
+        (Scope(sections=("Results",)), {0, 1}),
+        (Scope(sections=("Tides", "Résumé / 结论")), {0, 2}),
+        (Scope(sections=("results", "Result")), set()),
+        (Scope(sections=()), set()),
+        (Scope(modified_from=datetime(2002, 5, 1, tzinfo=UTC)), {1, 2}),
+        (Scope(modified_before=datetime(2002, 5, 1, tzinfo=UTC)), {0}),
+        (Scope(modified_from=datetime(2002, 1, 1, tzinfo=UTC), modified_before=datetime(2003, 1, 1, tzinfo=UTC)), {1}),
+        (Scope(ingested_before=datetime(2012, 5, 1, tzinfo=timezone(timedelta(hours=-2)))), {0, 1}),
+        (Scope(modified_from=datetime(2003, 5, 1, 0, 0, 0, 1, tzinfo=UTC)), {2}),
+        (Scope(sections=("Results",), languages=("en",), pages=((1, 1),), document_types=("FILE",)), {0}),
     ],
 )
 def test_a_scope_restricts_by_every_part_that_is_given(index: LexicalIndex, scope: Scope, numbers: set[int]):
@@ -300,6 +346,40 @@ def test_a_scope_changes_which_entries_are_found_and_not_their_scores(index: Lex
 def test_a_scope_of_ten_thousand_documents_is_answered(index: LexicalIndex):
     index.add(entries(*LIBRARY))
     assert found(index, "harbour", Scope(documents=("one", *(f"absent-{number}" for number in range(10_000))))) == [0]
+
+
+# The query language, where it is asked for
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("old harbour", {0, 1, 2}),
+        ('"old harbour"', {0}),
+        ('"The Old Harbours"', {0}),
+        ('"harbour old"', {1}),
+        ("harbour -old", {2}),
+        ("harbour -wall -old", set()),
+        ("+harbour wall", {0, 1, 2}),
+        ("+wall harbour", {2}),
+        ('+harbour -"old harbour"', {1, 2}),
+        ("harb*", {0, 1, 2}),
+        ("wal*", {2}),
+        ("-old", set()),
+        ("“quoted”", set()),
+        ('"北京大学"', {3}),
+        ('"北大"', set()),
+        ("北京 -图书馆", set()),
+        ("+", set()),
+        ('- + * " ""', set()),
+        ('"old harbour', {0}),
+        ("(harbour AND old) OR content:harbour", {0, 1, 2}),
+    ],
+)
+def test_operators_mean_something_only_when_they_are_asked_for(index: LexicalIndex, query: str, numbers: set[int]):
+    index.add(texts("the old harbour", "a harbour, old and grey", "the harbour wall", "北京大学的图书馆"))
+    hits = index.search(query, k=10, scope=EVERYWHERE, operators=True)
+    assert {int(chunk_id.rpartition("::")[2]) for chunk_id in hits["chunk_id"]} == numbers
 
 
 # Order and paging

@@ -21,7 +21,25 @@ NOW = datetime.now(UTC)
 def entries(n_entries: int = 50, publication_id: int = 1) -> pl.DataFrame:
     return pl.DataFrame(
         [
-            (f"d::{number}", publication_id, "s", "d", number, "default", [], "txt", "", NOW, NOW, f"harbour word{number}", "")
+            (
+                f"d::{number}",
+                publication_id,
+                "s",
+                "d",
+                number,
+                "default",
+                [],
+                "txt",
+                "FILE",
+                "",
+                NOW,
+                NOW,
+                None,
+                None,
+                [],
+                f"harbour word{number}",
+                "",
+            )
             for number in range(n_entries)
         ],
         schema=ENTRY_SCHEMA,

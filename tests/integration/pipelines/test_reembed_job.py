@@ -138,7 +138,7 @@ def test_an_eager_wish_gets_one_run_at_a_time_and_waits_after_a_failure(publishe
 def answered(pipeline) -> list[str]:
     """Paths that a search by meaning answers with, best first."""
     here = pipeline.corpus.installation
-    indexes_read = OpenKeywordIndexes(pipeline.corpus.settings.home)
+    indexes_read = OpenKeywordIndexes(pipeline.corpus.settings)
     request = SearchRequest("Bananas ripen in a bag.", method="semantic", k=5)
     answer = search_by_active_model(request, pool=here.pool, lexical=indexes_read, embedder_of=here.embedder_of, settings=here.settings())
     indexes_read.close()

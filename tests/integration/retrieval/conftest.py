@@ -20,11 +20,11 @@ def corpus(database_url, tmp_path) -> Iterator[SearchableCorpus]:
 def ask(corpus, database_url):
     """search(query, …) over the corpus: keyword arguments `method`, `k`, those of Scope, and `lexical`, `embedder`, `settings`."""
     pool = open_pool(database_url)
-    keywords = OpenKeywordIndexes(corpus.settings.home)
+    keywords = OpenKeywordIndexes(corpus.settings)
 
-    def run(query, *, method="hybrid", k=10, lexical=None, embedder=None, settings=None, **scope):
+    def run(query, *, method="hybrid", k=10, operators=False, lexical=None, embedder=None, settings=None, **scope):
         return search(
-            SearchRequest(query, method=method, k=k, scope=Scope(**scope)),
+            SearchRequest(query, method=method, k=k, scope=Scope(**scope), operators=operators),
             pool=pool, lexical=lexical or keywords, embedder=embedder or corpus.embedder, settings=settings or corpus.settings,
         )  # fmt: skip
 

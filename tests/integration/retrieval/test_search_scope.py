@@ -91,10 +91,12 @@ def moment(day):
 def passages(corpus, ask):
     """The contents that a scope lets through, by every method the same, of two reports with pages, headings and clocks, and a note."""
     corpus.publish(
-        "report.pdf", "needle one", "needle two", "needle three", pages=[1, 2, 7], modified_at=moment(1), ingested_at=moment(3),
+        "report.pdf", "needle one", "needle two", "needle three", pages=[1, 2, 7], modified_at=moment(1), ingested_at=moment(3), language="en",
         sections=[["Intro"], ["Method"], ["Method", "Results"]],
     )  # fmt: skip
-    corpus.publish("later.pdf", "needle four", pages=[2], modified_at=moment(2), ingested_at=moment(4), sections=[["Results"]])
+    corpus.publish(
+        "later.pdf", "needle four", pages=[2], modified_at=moment(2), ingested_at=moment(4), sections=[["Results"]], language="de"
+    )
     corpus.publish("note", "needle five", document_type="NOTE", ingested_at=moment(5), sections=[[]])
 
     def contents(**scope):
@@ -121,6 +123,9 @@ def passages(corpus, ask):
         ({"sections": ("Method",), "pages": ((7, 7),)}, {"three"}),
         ({"document_types": ("note",)}, {"five"}),
         ({"document_types": ("FILE", "NOTE"), "file_types": ("pdf",), "pages": ((7, 7),)}, {"three"}),
+        ({"languages": ("DE", "")}, {"four", "five"}),
+        ({"languages": ("en",), "sections": ("Results",)}, {"three"}),
+        ({"languages": ("fr",)}, set()),
         ({"modified_from": moment(2)}, {"four"}),
         ({"modified_before": moment(2)}, {"one", "two", "three"}),
         ({"modified_from": moment(1), "modified_before": moment(1)}, set()),

@@ -80,6 +80,18 @@ def test_full_text_search_reads_no_operator(corpus, ask, query):
     assert contents[:1] == (["a needle"] if "needle" in query else [])
 
 
+@pytest.mark.parametrize("is_away", [False, True])
+@pytest.mark.parametrize(("query", "expected"), [('"old needle"', {"an old needle"}), ("needle -old", {"a needle"})])
+def test_operators_are_read_where_they_are_asked_for_whoever_answers(corpus, ask, is_away, query, expected):
+    def away(_):
+        raise LexicalIndexUnavailable("its disk is gone")
+
+    corpus.publish("a.md", "an old needle", "a needle", "old words")
+    options = {"lexical": away} if is_away else {}
+    assert {hit.content for hit in ask(query, method="bm25", operators=True, **options).hits} == expected
+    assert len(ask(query, method="bm25", **options).hits) == 3
+
+
 def test_full_text_search_keeps_to_the_scope(corpus, ask):
     def away(_):
         raise LexicalIndexUnavailable("its disk is gone")

@@ -34,7 +34,7 @@ def delete(corpus, *paths: str, intent="keep_file", remove_sparse=None):
 def found(corpus, query: str = "needle haystack") -> set[tuple[str, str]]:
     """(method, path) of every hit, by every method."""
     here, settings = corpus.installation, corpus.settings
-    keyword_indexes = OpenKeywordIndexes(settings.home)
+    keyword_indexes = OpenKeywordIndexes(settings)
     hits = set()
     for method in ("semantic", "bm25", "hybrid"):
         request = SearchRequest(query, method=method, k=10)

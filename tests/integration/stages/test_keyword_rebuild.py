@@ -33,7 +33,7 @@ def library(corpus):
 def ask(corpus, query: str):
     here = corpus.installation
     return search_by_active_model(
-        SearchRequest(query, method="bm25", k=20), pool=here.pool, lexical=OpenKeywordIndexes(corpus.settings.home),
+        SearchRequest(query, method="bm25", k=20), pool=here.pool, lexical=OpenKeywordIndexes(corpus.settings),
         embedder_of=here.embedder_of, settings=here.settings(),
     )  # fmt: skip
 

@@ -104,7 +104,7 @@ def ask(corpus, query: str, **options):
     here = corpus.installation
     request = SearchRequest(query, method=options.pop("method", "semantic"), k=options.pop("k", 3))
     return search_by_active_model(
-        request, pool=here.pool, lexical=OpenKeywordIndexes(corpus.settings.home), embedder_of=here.embedder_of, settings=here.settings()
+        request, pool=here.pool, lexical=OpenKeywordIndexes(corpus.settings), embedder_of=here.embedder_of, settings=here.settings()
     )
 
 
@@ -379,7 +379,7 @@ def test_a_query_by_another_model_of_the_same_dimension_is_refused(corpus, count
     with pytest.raises(EmbeddingMismatch, match=r"embedded by two .* holds vectors of one"):
         search(
             SearchRequest("harbour", method="semantic"), pool=corpus.installation.pool,
-            lexical=OpenKeywordIndexes(corpus.settings.home), embedder=other, settings=corpus.settings,
+            lexical=OpenKeywordIndexes(corpus.settings), embedder=other, settings=corpus.settings,
         )  # fmt: skip
 
 

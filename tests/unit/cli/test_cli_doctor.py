@@ -41,6 +41,12 @@ def test_a_folder_that_can_be_written_is_in_order_and_left_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_server_for_keywords_that_is_away_is_a_fault(tmp_path):
+    settings = load_settings(home=tmp_path, elasticsearch_url="http://127.0.0.1:1")
+    state, text = findings(settings, "keywords")["keywords"]
+    assert state == "fault" and "Elasticsearch at 127.0.0.1:1 cannot be reached" in text
+
+
 def test_a_folder_that_depends_on_where_one_stands_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STEMMA_LAKE", "lake")
