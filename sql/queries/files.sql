@@ -37,3 +37,10 @@ UPDATE workspaces SET name = %(name)s, updated_at = %(now)s WHERE key = %(key)s 
 -- name: insert_workspace
 -- A workspace without documents.
 INSERT INTO workspaces (key, name, created_at, updated_at) VALUES (%(key)s, %(name)s, %(now)s, %(now)s) ON CONFLICT (key) DO NOTHING RETURNING key;
+
+-- name: roots_of
+-- Where the files of a workspace lie, the managed root first.
+SELECT r.root_id, r.kind, r.name, r.disk_path, r.state
+  FROM source_roots AS r JOIN workspaces AS w USING (workspace_id)
+ WHERE w.key = %(key)s
+ ORDER BY r.kind DESC, r.name_key, r.root_id;

@@ -309,6 +309,7 @@ SELECT s.source_id, s.source_path, w.key AS workspace, s.kind, d.doc_id, s.conte
                        FROM attempts WHERE source_id = s.source_id ORDER BY attempt_number DESC LIMIT 1) AS a ON true
  WHERE (%(status)s::text IS NULL OR s.status = %(status)s)
    AND (%(workspace)s::text IS NULL OR w.key = %(workspace)s)
+   AND (%(folder)s::text IS NULL OR starts_with(s.source_path, %(folder)s || '/'))
    AND (%(after)s::text IS NULL OR s.source_path > %(after)s)
    AND (%(source_id)s::uuid IS NULL OR s.source_id = %(source_id)s)
    AND (%(container_id)s::uuid IS NULL OR s.container_id = %(container_id)s)

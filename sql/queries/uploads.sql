@@ -11,6 +11,10 @@ SELECT source_id, source_path FROM sources
    AND (dedup_key = %(content_hash)s OR content_hash = %(content_hash)s) AND presence = 'present' AND deletion_intent IS NULL
  ORDER BY source_path LIMIT 1;
 
+-- name: hold_folder
+-- The folder is not dropped as empty before the file is in it; no row: it was dropped already.
+SELECT folder_id FROM folders WHERE folder_id = %(folder_id)s FOR KEY SHARE;
+
 -- name: insert_upload
 -- A file that is about to be placed. No walk has to confirm it (its first scan is the one before all), and the walk that goes on now counts as
 -- having met it.

@@ -87,15 +87,17 @@ class SourceRow:
 
 
 def list_sources(
-    connection: Connection, *, status: Status | None = None, workspace: str | None = None, after: str | None = None, limit: int
-) -> tuple[list[SourceRow], str | None]:
+    connection: Connection, *, status: Status | None = None, workspace: str | None = None, folder: str | None = None,
+    after: str | None = None, limit: int,
+) -> tuple[list[SourceRow], str | None]:  # fmt: skip
     """A page of at most `limit` (>= 1) sources by path, and the cursor of the next page, None after the last.
 
     Args:
         workspace: key.
+        folder: relative to the library, with all below it; "" is the whole library.
         after: the cursor that the page before gave; a source that comes or goes meanwhile moves no other across pages.
     """
-    rows = _rows(connection, status=status, workspace=workspace, after=after, limit=limit + 1)
+    rows = _rows(connection, status=status, workspace=workspace, folder=folder or None, after=after, limit=limit + 1)
     page = rows[:limit]
     return page, page[-1].source_path if len(rows) > limit else None
 
@@ -148,12 +150,13 @@ def _source_id(text: str) -> UUID | None:
 
 
 def _rows(
-    connection: Connection, *, status: str | None = None, workspace: str | None = None, after: str | None = None,
+    connection: Connection, *, status: str | None = None, workspace: str | None = None, folder: str | None = None, after: str | None = None,
     source_id: UUID | None = None, container_id: UUID | None = None, limit: int,
 ) -> list[SourceRow]:  # fmt: skip
     parameters = {
         "status": status,
         "workspace": workspace,
+        "folder": folder,
         "after": after,
         "source_id": source_id,
         "container_id": container_id,

@@ -121,6 +121,8 @@ def _stored(
     try:
         with connection.transaction():
             workspace, folder = _place(connection, source_path, disk_path, now=now)
+            if folder is not None and connection.execute(load_queries("uploads")["hold_folder"], {"folder_id": folder}).fetchone() is None:
+                workspace, folder = _place(connection, source_path, disk_path, now=now)  # it was dropped as empty just now: made anew
             row = {
                 "workspace_id": workspace, "folder_id": folder, "source_path": source_path, "partition_key": partition_key(source_path),
                 "disk_path": disk_path, "file_type": file_type(source_path), "dedup_key": content_hash, "now": now,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from psycopg.rows import class_row
 
@@ -18,6 +19,24 @@ class WorkspaceExists(RequestError):
     """The library has a first folder of this name already."""
 
     code, remedy = "workspace_exists", "Use it, or choose another name."
+
+
+class LinkedRootsNotBuilt(RequestError):
+    """A workspace takes its files from the library alone."""
+
+    code, remedy = "linked_roots_not_built", "Put the files, or a mount of their folder, below the library."
+
+
+@dataclass(frozen=True)
+class Root:
+    """Where files of a workspace lie."""
+
+    root_id: int
+    kind: Literal["managed", "linked"]
+    name: str
+    disk_path: str
+    """Of a managed root, relative to the library; empty for the library's own files."""
+    state: str
 
 
 @dataclass(frozen=True)
@@ -56,6 +75,15 @@ def rename_workspace(connection: Connection, key: str, name: str, *, now: dateti
     if connection.execute(load_queries("files")["rename_workspace"], {"key": key, "name": name, "now": now}).fetchone() is None:
         raise UnknownWorkspace(f"No workspace has the key {key!r}")
     return _workspaces(connection, key)[0]
+
+
+def roots_of(connection: Connection, key: str) -> list[Root]:
+    """Where the files of a workspace lie. Raises UnknownWorkspace."""
+    with connection.cursor(row_factory=class_row(Root)) as cursor:
+        found = cursor.execute(load_queries("files")["roots_of"], {"key": key}).fetchall()
+    if not found:
+        raise UnknownWorkspace(f"No workspace has the key {key!r}")
+    return found
 
 
 def _workspaces(connection: Connection, key: str | None) -> list[Workspace]:

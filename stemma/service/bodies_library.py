@@ -76,6 +76,33 @@ class WorkspaceName(BaseModel):
     name: Name = Field(description="1 to 200 characters after trimming.")
 
 
+class RootBody(BaseModel):
+    """Where files of a workspace lie."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    root_id: int
+    kind: Literal["managed", "linked"] = Field(description="managed: a folder of the library.")
+    name: str
+    disk_path: str = Field(description="Of a managed root, relative to the library; empty: the library's own files.")
+    state: str
+
+
+class RootList(BaseModel):
+    """The roots of a workspace, the managed one first."""
+
+    roots: list[RootBody]
+
+
+class NewRoot(BaseModel):
+    """A folder elsewhere on disk."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "Shared drive", "disk_path": "/srv/shared"}]})
+
+    name: Name
+    disk_path: Text
+
+
 class PageBody(BaseModel):
     """A page, slide or sheet: the stretch of the text that it contributed."""
 
@@ -165,7 +192,7 @@ class SettingsPatch(BaseModel):
         },
     )
 
-    settings: dict[Text, str | int | float | bool | None] = Field(
+    settings: dict[Text, Text | int | float | bool | None] = Field(
         description="Name -> value; null: what the environment or the default says."
     )
     dry_run: bool = Field(False, strict=True, description="Store nothing; the report is of what would be.")

@@ -1,5 +1,6 @@
 """`/api/documents`: every source with its status, and what is published of it."""
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -51,16 +52,19 @@ router = APIRouter(prefix="/api/documents", tags=["documents"])
 
 @router.get("", responses=PROBLEMS, summary="List the library")
 def list_documents(
+    *,
     service: RunningService,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.", examples=["handbook/travel.md"])] = None,
     limit: Annotated[int, Query(ge=1, le=LIMIT_MAX, description="Documents per page.", examples=[100])] = 100,
     status: Annotated[Status | None, Query(description="Only those with this status.", examples=["failed"])] = None,
     workspace: Annotated[str | None, Query(description="Only those of the workspace with this key.", examples=["handbook"])] = None,
+    folder: Annotated[str | None, Query(description="Only those below this folder.", examples=["handbook/2026"])] = None,
 ) -> SourceList:
     """Every source by path, failed ones too: no file that was seen is left out."""
-    after, workspace = (None if value is None else without_unstorable(value) for value in (cursor, workspace))
+    after, workspace, folder = (None if value is None else without_unstorable(value) for value in (cursor, workspace, folder))
+    below = None if folder is None else unicodedata.normalize("NFC", folder).strip("/")
     with snapshot(service.pool, timeout_s=service.settings.query_timeout_s) as connection:
-        page, next_cursor = list_sources(connection, status=status, workspace=workspace, after=after, limit=limit)
+        page, next_cursor = list_sources(connection, status=status, workspace=workspace, folder=below, after=after, limit=limit)
     return SourceList(documents=[SourceBody.model_validate(row) for row in page], next_cursor=next_cursor)
 
 

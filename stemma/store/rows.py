@@ -470,6 +470,22 @@ class Source(Row):
     listed_output: str | None
 
 
+class SourceRoot(Row):
+    """Where files of a workspace lie: its folder of the library, which every workspace has, or a folder elsewhere."""
+
+    table = "source_roots"
+
+    root_id: int
+    workspace_id: int
+    kind: Literal["managed", "linked"]
+    name: str
+    name_key: str
+    disk_path: str
+    state: Literal["ready", "deleting", "scanning", "unavailable", "paused"]
+    created_at: datetime
+    updated_at: datetime
+
+
 class SparseCoverage(Row):
     """A keyword index that holds the entries of a publication."""
 

@@ -42,6 +42,16 @@ def test_pages_add_up_to_every_source_once_failed_ones_too(client, limit):
     assert paths == ["list/a.md", "list/b.md", "list/broken.pdf", "list/c.md", "list/d.md"]
 
 
+def test_a_folder_is_listed_with_all_below_it_and_nothing_beside(client, corpus):
+    corpus.publish("listed/b/c.md", "below")
+    corpus.publish("listed/bc.md", "beside")
+    assert [document["source_path"] for document in every_document(client, folder="/listed/b/")] == ["listed/b/c.md"]
+    assert [document["source_path"] for document in every_document(client, folder="listed")] == ["listed/b/c.md", "listed/bc.md"]
+    assert every_document(client, folder="liste") == []
+    corpus.connection.execute("DELETE FROM sources WHERE source_path LIKE 'listed/%'")
+    corpus.connection.commit()
+
+
 def test_a_failure_is_listed_with_code_and_message(client):
     (failed,) = every_document(client, status="failed")
     assert (failed["source_path"], failed["workspace"], failed["doc_id"], failed["n_chunks"]) == ("list/broken.pdf", "list", None, None)

@@ -150,6 +150,10 @@ def test_a_workspace_is_made_with_its_folder_and_renamed_in_name_alone(client, c
     assert client.post("/api/workspaces", json={"name": "Field notes"}).status_code == 409
     renamed = client.patch("/api/workspaces/Field notes", json={"name": "Notes"}).json()
     assert (renamed["key"], renamed["name"]) == ("Field notes", "Notes")
+    (root,) = client.get("/api/workspaces/Field notes/roots").json()["roots"]
+    assert (root["kind"], root["disk_path"], root["state"]) == ("managed", "Field notes", "ready")
+    linked = client.post("/api/workspaces/Field notes/roots", json={"name": "Elsewhere", "disk_path": "/srv"})
+    assert (linked.status_code, linked.json()["code"]) == (422, "linked_roots_not_built")
     assert "Notes" in [workspace["name"] for workspace in client.get("/api/workspaces").json()["workspaces"]]
     for name in ("", "  ", "x" * 201):
         assert client.patch("/api/workspaces/Field notes", json={"name": name}).status_code == 422

@@ -115,7 +115,7 @@ def test_the_description_lists_every_route_with_examples(client):
         "/api/documents/{id}/cancel", "/api/documents/{id}/retry",
         "/api/stale", "/api/ingest", "/api/folders", "/api/documents/delete", "/api/documents/{id}/file", "/api/documents/{id}/pages",
         "/api/documents/{id}/pages/{number}", "/api/documents/{id}/progress", "/api/progress", "/api/titles", "/api/upload",
-        "/api/upload/folder", "/api/workspaces", "/api/workspaces/{key}", "/api/settings", "/api/chat", "/api/conversations",
+        "/api/upload/folder", "/api/workspaces", "/api/workspaces/{key}", "/api/workspaces/{key}/roots", "/api/settings", "/api/chat", "/api/conversations",
         "/api/conversations/{id}", "/api/conversations/{id}/messages", "/api/conversation-groups", "/api/conversation-groups/{id}", "/metrics",
     }  # fmt: skip
     for path, operations in description["paths"].items():

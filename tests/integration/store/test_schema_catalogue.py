@@ -9,7 +9,7 @@ from stemma.store.postgres import connect
 TABLES = {
     "app_settings", "attempts", "chunks", "citations", "context_cache", "conversation_groups", "conversations", "corpus_state",
     "document_assets", "documents", "embedding_cache", "embedding_indexes", "figures", "folders", "message_sources", "messages",
-    "original_index_counter", "publications", "retired_partitions", "run_settings", "scans", "schema_migrations", "sources",
+    "original_index_counter", "publications", "retired_partitions", "run_settings", "scans", "schema_migrations", "source_roots", "sources",
     "sparse_coverage", "sparse_indexes", "stage_results", "stage_state", "workspaces",
 }  # fmt: skip
 """All there may be. Users, memberships, tokens, connectors and replication are left out on purpose."""
@@ -51,6 +51,7 @@ FOREIGN_KEYS = {
     "folders_workspace_fk": ("folders", "workspaces", "CASCADE"),
     "message_sources_message_fk": ("message_sources", "messages", "CASCADE"),
     "messages_conversation_fk": ("messages", "conversations", "CASCADE"),
+    "source_roots_workspace_fk": ("source_roots", "workspaces", "CASCADE"),
     "sources_container_fk": ("sources", "sources", "NO ACTION"),
     "sources_file_fk": ("sources", "sources", "NO ACTION"),
     "sources_folder_fk": ("sources", "folders", "SET NULL"),
@@ -166,7 +167,7 @@ def test_the_columns_with_a_closed_set_of_values_are_known(catalogue):
     assert {f"{table}.{column}" for table, column, _ in enum_columns(catalogue)} == {
         "attempts.stage", "attempts.state", "chunks.chunk_type", "document_assets.kind", "documents.document_type", "documents.extraction",
         "embedding_indexes.state", "folders.role", "folders.state", "folders.trash_kind", "messages.role", "messages.target_corpus", "publications.state",
-        "scans.state",
+        "scans.state", "source_roots.kind", "source_roots.state",
         "sources.deletion_intent", "sources.deletion_step", "sources.kind", "sources.presence", "sources.stage", "sources.status",
         "sources.wanted_stage", "sparse_indexes.backend", "sparse_indexes.state", "stage_results.stage", "stage_state.stage",
     }  # fmt: skip
@@ -181,3 +182,18 @@ def test_every_closed_set_refuses_an_unknown_value(catalogue):
         with pytest.raises(Exception, match="probe_ck"), catalogue.transaction():
             catalogue.execute("INSERT INTO probe VALUES ('no such value')")
         catalogue.execute("DROP TABLE probe")
+
+
+def test_every_workspace_has_one_managed_root_whoever_makes_it(catalogue):
+    catalogue.execute("INSERT INTO workspaces (key, name) VALUES ('default', 'Mine'), ('handbook', 'Handbook')")
+    rooted = (
+        "SELECT w.key, r.disk_path FROM workspaces AS w JOIN source_roots AS r USING (workspace_id) WHERE r.kind = 'managed' ORDER BY w.key"
+    )
+    assert catalogue.execute(rooted).fetchall() == [("default", ""), ("handbook", "handbook")]
+    with pytest.raises(Exception, match="source_roots_one_managed_uq"), catalogue.transaction():
+        catalogue.execute(
+            "INSERT INTO source_roots (workspace_id, kind, name, name_key, disk_path)"
+            " SELECT workspace_id, 'managed', 'Other', 'other', 'x' FROM workspaces WHERE key = 'handbook'"
+        )
+    catalogue.execute("DELETE FROM workspaces")
+    assert catalogue.execute(rooted).fetchall() == []
