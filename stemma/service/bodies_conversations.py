@@ -21,8 +21,11 @@ GROUNDING = "Where answers are looked for: null is the whole library, an empty o
 
 
 def stored_scope(body: ScopeBody | None) -> SourceScope | None:
-    """A scope as a conversation keeps it: without its null parts."""
-    return None if body is None else body.model_dump(mode="json", exclude_none=True)
+    """A scope as a conversation keeps it: without its null parts. One that has nothing but those restricts nothing, unlike an empty one."""
+    if body is None:
+        return None
+    parts = body.model_dump(mode="json", exclude_none=True)
+    return None if not parts and body.model_fields_set else parts
 
 
 def scope_of(source_scope: SourceScope) -> Scope:

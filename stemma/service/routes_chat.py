@@ -1,6 +1,7 @@
 """`POST /api/chat`: an answer from passages, told as it is written, each quote verified, stored when it is whole."""
 
 from collections.abc import Generator
+from functools import partial
 from typing import Any
 
 from anyio import CapacityLimiter
@@ -9,8 +10,6 @@ from fastapi.responses import StreamingResponse
 
 from stemma.chat.answer import Cited, Event, Question, Retrieved, Stored, Written, answer_question
 from stemma.llm import open_language_model
-from stemma.retrieval.answer import SearchAnswer
-from stemma.retrieval.search import SearchRequest, search_by_active_model
 from stemma.service.bodies_conversations import ChatBody, CitationsEvent, DoneEvent, RetrievalEvent, TokenEvent, scope_of, stored_scope
 from stemma.service.events import MEDIA_TYPE, Told, event_stream
 from stemma.service.metrics import Metrics
@@ -54,18 +53,19 @@ async def chat(body: ChatBody, request: Request, service: RunningService) -> Str
 
 def _told(body: ChatBody, service: Service, metrics: Metrics) -> Generator[Told]:
     settings = service.current_settings()
-
-    def search(asked: SearchRequest) -> SearchAnswer:
-        return search_by_active_model(
-            asked, pool=service.pool, lexical=service.keyword_indexes, embedder_of=service.models, settings=settings
-        )
-
     question = Question(
         body.question, conversation_id=body.conversation_id, method=body.method, k=body.k, engine=body.engine, corpus=body.corpus,
         workspace=body.workspace, group_id=body.group_id, source_scope=stored_scope(body.source_scope),
     )  # fmt: skip
     with open_language_model(settings) as model:
-        for event in answer_question(question, pool=service.pool, settings=settings, search=search, model=model, scope_of=scope_of):
+        for event in answer_question(
+            question,
+            pool=service.pool,
+            settings=settings,
+            search=partial(service.search, settings=settings),
+            model=model,
+            scope_of=scope_of,
+        ):
             if isinstance(event, Stored):
                 metrics.observe_stages("chat", event.latency_ms)
             yield _named(event)

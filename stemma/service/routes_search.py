@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request
 
 from stemma.retrieval.answer import SearchAnswer
 from stemma.retrieval.scope import EVERYWHERE
-from stemma.retrieval.search import SearchRequest, search_by_active_model
+from stemma.retrieval.search import SearchRequest
 from stemma.service.bodies import SearchBody
 from stemma.service.problems import PROBLEMS, Problem
 from stemma.service.state import Service
@@ -38,10 +38,7 @@ def search_corpus(body: SearchBody, service: RunningService) -> SearchAnswer:
 
     `degraded` is not empty when the answer is less than its method promises, for instance while the keyword index is away.
     """
-    settings = service.current_settings()
     request = SearchRequest(
         body.query, method=body.method, k=body.k, scope=body.scope.scope() if body.scope else EVERYWHERE, operators=body.operators
     )
-    return search_by_active_model(
-        request, pool=service.pool, lexical=service.keyword_indexes, embedder_of=service.models, settings=settings
-    )
+    return service.search(request, service.current_settings())

@@ -9,7 +9,9 @@ import structlog
 from stemma.embedding.embedder import Embedder
 from stemma.errors import StemmaError, Unavailable
 from stemma.library.folders import ensure_default_workspace
+from stemma.retrieval.answer import SearchAnswer
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
+from stemma.retrieval.search import SearchRequest, search_by_active_model
 from stemma.settings import Settings
 from stemma.stages.installation import Installation
 from stemma.stages.models_at_hand import ModelNotAtHand, ModelsAtHand
@@ -78,6 +80,10 @@ class Service:
         """The settings with the overrides as they are stored now."""
         with explained(), self.pool.connection() as connection:
             return current_settings(connection, self.settings)
+
+    def search(self, request: SearchRequest, settings: Settings) -> SearchAnswer:
+        """What a search finds; one way for every route. Raises what `search_by_active_model` does."""
+        return search_by_active_model(request, pool=self.pool, lexical=self.keyword_indexes, embedder_of=self.models, settings=settings)
 
     def not_ready(self) -> str | None:
         """Why a search would not be answered now; None: it would be. Asks PostgreSQL."""

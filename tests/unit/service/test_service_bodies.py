@@ -6,7 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from stemma.lexical.index import Scope
-from stemma.service.bodies import SearchBody
+from stemma.service.bodies import ScopeBody, SearchBody
+from stemma.service.bodies_conversations import stored_scope
 from stemma.service.middleware import allowed_hosts
 
 
@@ -30,6 +31,11 @@ def test_lone_surrogates_and_nul_are_taken_out_of_the_query_before_validation():
 def test_a_scope_of_names_that_cannot_exist_matches_nothing():
     scope = body(r'{"query": "x", "scope": {"folders": ["\udfff"], "documents": ["d\u0000", "e"]}}').scope.scope()
     assert scope == Scope(folders=(), documents=("e",))
+
+
+def test_a_scope_of_null_parts_is_everything_and_an_empty_one_is_nothing():
+    assert stored_scope(None) is None and stored_scope(ScopeBody(folders=None)) is None
+    assert stored_scope(ScopeBody()) == {} and stored_scope(ScopeBody(folders=[], documents=None)) == {"folders": []}
 
 
 def test_a_surrogate_pair_is_one_character_and_stays():
