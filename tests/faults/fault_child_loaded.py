@@ -31,6 +31,7 @@ from stemma.parsing import worker, workers
 from stemma.settings import Settings
 from stemma.stages import installation, models_at_hand
 from stemma.stages.batch_lock import BatchLock
+from stemma.stages.garbage import collect_garbage
 from stemma.stages.installation import Installation, wanted_fingerprints
 from stemma.stages.keyword_rebuild import tend_keyword_index
 from stemma.stages.reembed import abandon_reembed, reembed, unmet_wish
@@ -157,6 +158,7 @@ def settle(settings: Settings, finish: bool, damaged: bool, target: Path) -> Non
             abandon_reembed(here)
         elif unmet_wish(here):
             reembed(here)
+        collect_garbage(here.pool, here.lake, here.settings(), now=now)  # as the sensor does: a `gc` that was killed leaves orphans
         if damaged:
             repair(here, audit(here, now=datetime.now(UTC)), now=datetime.now(UTC))
         _ingest(here, 1)
