@@ -2,6 +2,8 @@
 
 import json
 
+from evals.bench.generated_library import write_documents
+from evals.bench.orchestration import table as orchestration_table
 from evals.bench.parsing import table
 from evals.bench.report import Spread, machine_facts, save
 
@@ -22,3 +24,17 @@ def test_the_ratio_is_of_medians_of_the_same_run():
     measured = {"readers": {name: {"pages_per_s": values, "largest_peak_mb": [1.0]} for name, values in figures.items()}}
     rows = [line.split(" | ") for line in table(measured).splitlines()[2:]]
     assert [row[2] for row in rows] == ["1.00", "2.00", "0.50"]
+
+
+def test_every_generated_document_has_a_text_of_its_own_and_paths_in_the_order_of_numbers(tmp_path):
+    paths = write_documents(tmp_path, range(0, 300, 3))
+    assert paths == sorted(paths)
+    assert len({(tmp_path / path).read_text() for path in paths}) == 100
+    edited = write_documents(tmp_path, [3], says="wades")
+    assert edited == [paths[1]]
+    assert "wades" in (tmp_path / paths[1]).read_text()
+
+
+def test_every_figure_of_the_orchestration_bench_is_a_row():
+    rows = orchestration_table({"edits": {"runs": 1, "steps_s": {"chunks": 0.25}}, "cpu": None}).splitlines()[2:]
+    assert rows == ["| edits runs | 1 |", "| edits steps_s chunks | 0.25 |", "| cpu | None |"]
