@@ -191,11 +191,12 @@ class StackSeed:
         """Start, change and kill in turns, converge, compare."""
         started = time.monotonic()
         self.library.begin(4)
-        self.stack.up()
-        readers = list(self._readers())
-        for reader in readers:
-            reader.start()
+        readers: list[Reader] = []
         try:
+            self.stack.up()
+            readers += self._readers()
+            for reader in readers:
+                reader.start()
             for kill in self.draw.sample(KILLS, n_kills):
                 for _ in range(self.draw.randrange(2, 4)):
                     self._operate()
