@@ -6,7 +6,7 @@ export TRANSFORMERS_OFFLINE = 1
 export DO_NOT_TRACK = 1
 export DAGSTER_DISABLE_TELEMETRY = 1
 
-.PHONY: run setup test check docs test-slow bench-parsing bench-orchestration faults
+.PHONY: run setup test check docs test-slow bench-parsing bench-orchestration bench-bundles faults
 
 run: setup  ## Start everything and ingest the example library (or LIBRARY=/some/folder)
 	@$(VENV)/bin/stemma up --tour $(if $(LIBRARY),--library "$(LIBRARY)",)
@@ -37,6 +37,9 @@ bench-parsing: setup  ## PDF readers side by side (or PDFS="folder file.pdf")
 
 bench-orchestration: setup  ## Dagster and the stores at 10,000 documents (or BENCH="--documents 1000 --parts batches")
 	$(PYTHON) -m evals.bench.orchestration $(BENCH)
+
+bench-bundles: setup  ## Export and restore beside pg_dump and pg_restore (or CHUNKS=20000)
+	$(PYTHON) -m evals.bench.bundles $(CHUNKS)
 
 faults: setup  ## Operations, kills and refusals from SEEDS=200 seeds on; prints what was survived
 	@PYTHONPATH=tests/faults:tests:. $(PYTHON) tests/faults/run_seeds.py --seeds $(or $(SEEDS),200)

@@ -7,17 +7,17 @@ import dagster as dg
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 from pydantic import Field
 
-from assets.partitions import OWNERS
+from assets.partitions import DOCUMENTS, OWNERS
 from resources.corpus import CorpusResource
-from resources.observations import observe_settings
-from resources.recorder import record_made_elsewhere
+from resources.observations import observe_settings, observe_sources
+from resources.recorder import CHAIN, record_made_elsewhere
 from stemma.embedding.models import EmbeddingModelUnavailable
 from stemma.settings import Settings
 from stemma.stages.installation import Installation, wanted_fingerprints
 from stemma.stages.keyword_rebuild import tend_keyword_index
 from stemma.stages.reembed import Wish, abandon_reembed, drop_retired_indexes, plan_reembed, unmet_wish
 from stemma.stages.reembed import reembed as embed_anew
-from stemma.store.made_outside_runs import made_outside_runs, made_versions, reported
+from stemma.store.made_outside_runs import made_outside_runs, made_versions, published_hashes, reported, restored
 
 TEND_INTERVAL_S = 15
 TEND_BUDGET_S = 10.0
@@ -56,7 +56,7 @@ def reembed() -> None:
 
 @dg.op
 def report_made(context: dg.OpExecutionContext, corpus: CorpusResource) -> None:
-    """Report the versions of embeddings, keyword entries and corpus that `stemma reembed` or `stemma db index` made."""
+    """Report the versions of what `stemma reembed` or `stemma db index` made, and of every layer after a restore."""
     _report(context, corpus.installation)
 
 
@@ -149,14 +149,20 @@ def _report(context: dg.OpExecutionContext, here: Installation) -> None:
     from pipelines.definitions import defs  # which assembles this module too
 
     with here.pool.connection() as connection:
-        made_at = made_outside_runs(connection)
-        versions = {stage: made_versions(connection, stage) for stage in MADE_OUTSIDE_RUNS}
+        made_at, restored_at = made_outside_runs(connection), restored(connection)
+        stages = CHAIN if restored_at else MADE_OUTSIDE_RUNS
+        versions = {stage: made_versions(connection, stage) for stage in stages}
+        hashes = published_hashes(connection) if restored_at else {}
     if made_at is None:
         return
     observe_settings(context.instance, wanted_fingerprints(here.settings()))
+    if hashes:
+        context.instance.add_dynamic_partitions(DOCUMENTS, list(hashes))
+        observe_sources(context, hashes)
     graph = defs.resolve_asset_graph()
-    for stage in MADE_OUTSIDE_RUNS:
-        record_made_elsewhere(context, graph, dg.AssetKey(stage), versions[stage])
+    for stage in stages:
+        if versions[stage]:
+            record_made_elsewhere(context, graph, dg.AssetKey(stage), versions[stage])
         context.log.info(f"{stage}: {len(versions[stage])} partitions reported")
     with here.pool.connection() as connection:
-        reported(connection, made_at)
+        reported(connection, made_at, restored_at)

@@ -4,11 +4,22 @@ import dagster as dg
 
 from assets.partitions import OWNERS
 from pipelines.audit import audit
+from pipelines.backup import back_up
 from pipelines.maintenance import check_every_file, prune_event_log
 from pipelines.prune import prune
 from stemma.settings import load_settings
 
 TIMEZONE = load_settings().schedule_timezone
+
+nightly_backup = dg.ScheduleDefinition(
+    name="nightly_backup",
+    job=back_up,
+    cron_schedule="0 1 * * *",
+    execution_timezone=TIMEZONE,
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    owners=OWNERS,
+    description="At 1:00 the corpus is exported as a bundle, if anything changed since the last one, and old bundles are removed as BACKUP_KEEP settings say.",
+)
 
 nightly_full_check = dg.ScheduleDefinition(
     name="nightly_full_check",

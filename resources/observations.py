@@ -35,10 +35,10 @@ def unreported_hashes(instance: dg.DagsterInstance, hashes: Mapping[str, str]) -
     return {key: sha256 for key, sha256 in hashes.items() if known.get(key, {}).get(DATA_VERSION_TAG) != sha256}
 
 
-def observe_sources(context: dg.AssetExecutionContext, hashes: Mapping[str, str]) -> None:
+def observe_sources(context: dg.AssetExecutionContext | dg.OpExecutionContext, hashes: Mapping[str, str]) -> None:
     """Report partition key -> sha256 of the bytes, as one batch of events, for those that differ from what was reported last."""
     changed = unreported_hashes(context.instance, hashes)
-    step = context.op_execution_context._step_execution_context
+    step = (context.op_execution_context if isinstance(context, dg.AssetExecutionContext) else context)._step_execution_context
     batch_id = generate_event_batch_id()
     for position, (key, sha256) in enumerate(changed.items(), start=1):
         observation = dg.AssetObservation(SOURCE_FILES, partition=key, tags={DATA_VERSION_TAG: sha256}, metadata={"sha256": sha256})

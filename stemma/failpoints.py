@@ -70,6 +70,16 @@ FailPoint = Literal[
     "repair.before_lake",
     "forgotten.rewritten",
     "forgotten.dropped",
+    "export.before_vectors",
+    "export.before_manifest",
+    "export.before_rename",
+    "export.renamed",
+    "restore.staged",
+    "restore.begun",
+    "restore.entries_written",
+    "restore.locked",
+    "restore.before_commit",
+    "restore.committed",
 ]
 
 FAIL_POINTS: tuple[FailPoint, ...] = get_args(FailPoint)

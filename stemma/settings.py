@@ -288,6 +288,11 @@ class Settings(BaseSettings):
         ge=0,
     )
 
+    backup_keep_last: int = _setting(7, "operation", "Latest bundles that the job `back_up` keeps whatever their age.", ge=1)
+    backup_keep_daily: int = _setting(7, "operation", "Days of which it keeps the last bundle beside those.", ge=0)
+    backup_keep_weekly: int = _setting(4, "operation", "Weeks of which it keeps the last bundle.", ge=0)
+    backup_keep_monthly: int = _setting(12, "operation", "Months of which it keeps the last bundle.", ge=0)
+
     RESERVED_PREFIX: ClassVar[str] = "_"
 
     @field_validator("home", mode="before")

@@ -167,6 +167,8 @@ class SearchableCorpus:
         self.keywords.add(pl.DataFrame([{name: entry[name] for name in ENTRY_SCHEMA} for entry in entries], schema=ENTRY_SCHEMA))
 
     def _insert_document(self, published, *, source_path, text, content_hash, workspace, rows, **document) -> None:
+        from stemma.store.publications import compressed
+
         execute, source_id = self.connection.execute, published.source_id
         execute("DELETE FROM documents WHERE source_id = %s", [source_id])
         execute("UPDATE publications SET state = 'superseded', superseded_at = now() WHERE source_id = %s AND state = 'live'", [source_id])
@@ -178,14 +180,14 @@ class SearchableCorpus:
                                    n_pages, n_chunks, parsing_fingerprint, chunking_fingerprint, contextualizing_fingerprint,
                                    document_output_hash, output_hash, run_id, file_modified_at, ingested_at)
             SELECT %(publication_id)s, %(doc_id)s, %(source_id)s, workspace_id, %(source_path)s, %(source_path)s, %(file_name)s,
-                   %(file_type)s, %(document_type)s, %(content_hash)s, %(file_name)s, %(text)s, '', '', 'test', '1', 'test', 'text', false,
+                   %(file_type)s, %(document_type)s, %(content_hash)s, %(file_name)s, %(text)s, %(nothing)s, %(nothing)s, 'test', '1', 'test', 'text', false,
                    char_length(%(text)s), 0, %(n_chunks)s, 'p', 'c', 'x', 'd', 'o', 'test', %(file_modified_at)s, %(ingested_at)s
               FROM workspaces WHERE key = %(workspace)s
             """,
             {
                 "publication_id": published.publication_id, "doc_id": published.doc_id, "source_id": source_id, "source_path": source_path,
                 "file_name": source_path.rpartition("/")[2], "content_hash": content_hash, "text": text, "n_chunks": len(rows),
-                "workspace": workspace, **document,
+                "workspace": workspace, "nothing": compressed([]), **document,
             },
         )  # fmt: skip
         execute("UPDATE sources SET status = 'ready', last_publication_id = %s WHERE source_id = %s", [published.publication_id, source_id])

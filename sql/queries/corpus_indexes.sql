@@ -136,6 +136,14 @@ SELECT s.partition_key, made.output_hash
  WHERE s.presence <> 'missing' AND s.deletion_intent IS NULL
  ORDER BY s.partition_key;
 
+-- name: published_hashes
+-- Partition and bytes of every document that is live and present.
+SELECT s.partition_key, d.content_hash
+  FROM documents AS d
+  JOIN sources AS s ON s.source_id = d.source_id
+ WHERE s.presence <> 'missing' AND s.deletion_intent IS NULL AND d.content_hash IS NOT NULL
+ ORDER BY s.partition_key;
+
 -- name: hnsw_of
 -- The search structure of a vector table by its name: its parameters, whether it is whole, its size in bytes.
 SELECT coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions) WHERE option_name = 'm'), '16')::integer,

@@ -18,10 +18,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command()
 @command
-def upgrade(as_json: Json = False) -> None:
+def upgrade(
+    *,
+    snapshot: Annotated[bool, typer.Option(help="Before documents are touched, write every table into `backups` of the home.")] = True,
+    as_json: Json = False,
+) -> None:
     """Apply the pending migrations.
 
-    Each in one transaction; nothing happens when there is none. `stemma up` does this by itself. Two at once apply each migration once.
+    Each in one transaction; nothing happens when there is none. `stemma up` does this by itself. Two at once apply each migration once. A database that holds documents is dumped first and the dump read back; without it nothing is migrated. The newest two are kept, and `stemma db rollback` puts one back.
 
     \b
     Example:
@@ -29,11 +33,12 @@ def upgrade(as_json: Json = False) -> None:
     """
     from stemma.cli.postgres import server_url
     from stemma.settings import load_settings
-    from stemma.store import migrations
+    from stemma.store.dumps import upgrade_safely
     from stemma.store.postgres import connect
 
-    with server_url(load_settings()) as url, connect(url) as connection:
-        applied = migrations.upgrade(connection)
+    settings = load_settings()
+    with server_url(settings) as url, connect(url) as connection:
+        applied = upgrade_safely(connection, url, settings.home, snapshot=snapshot)
     if as_json:
         print_json({"applied": applied})
         return
@@ -41,6 +46,59 @@ def upgrade(as_json: Json = False) -> None:
         print(f"applied {name}")
     if not applied:
         note("The schema is up to date.")
+
+
+@app.command()
+@command
+def rollback(
+    name: Annotated[
+        str | None, typer.Argument(help="The snapshot; without it, those that there are are listed.", show_default=False)
+    ] = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Put back the database as it was before an upgrade.
+
+    All that was done since is lost, so it asks. Nobody may be connected: stop Stemma first. Afterwards use the release that the snapshot is from; this one would upgrade it again.
+
+    Exits with 1 when the question was answered with no.
+
+    \b
+    Examples:
+      stemma db rollback
+      stemma db rollback 008-009.dump
+    """
+    from stemma.cli.postgres import server_url
+    from stemma.settings import load_settings
+    from stemma.store.dumps import dumps, put_back
+
+    settings = load_settings()
+    if name is None:
+        found = dumps(settings.home)
+        rows = [
+            {"name": d.path.name, "before": d.before, "upgraded_to": d.upgraded_to, "taken_at": d.taken_at, "size_bytes": d.size_bytes}
+            for d in found
+        ]
+        if as_json:
+            print_json(rows)
+            return
+        with table("snapshot", "of schema", "before the upgrade to", "taken at", "size") as add:
+            for row in rows:
+                add(
+                    row["name"], row["before"], row["upgraded_to"], f"{row['taken_at']:%Y-%m-%d %H:%M}", f"{row['size_bytes'] / 1e6:.1f} MB"
+                )
+        if not rows:
+            note("There is no snapshot: none was needed yet.")
+        return
+    if not (yes or as_json) and not typer.confirm(f"Replace the database by {name}? What was done since is lost.", err=True):
+        raise typer.Exit(ExitCode.PROBLEMS)
+    with server_url(settings) as url:
+        done = put_back(url, settings.home, name)
+    if as_json:
+        print_json({"name": name, "schema": done.before})
+    else:
+        print(f"The database is as it was at {done.taken_at:%Y-%m-%d %H:%M}, with the schema {done.before}.")
 
 
 @app.command()

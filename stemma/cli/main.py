@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from stemma.cli import bundles as bundle_commands
 from stemma.cli import db, settings
 from stemma.cli.audit import audit, gc
 from stemma.cli.backfill import backfill
+from stemma.cli.bundles import bundles, export, restore
 from stemma.cli.cancel import cancel, retry
 from stemma.cli.chunk import chunk
 from stemma.cli.delete import delete
@@ -79,11 +81,15 @@ for function in (
     audit,
     gc,
     mcp,
+    export,
+    bundles,
+    restore,
     doctor,
 ):
     app.command()(function)
 app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
+app.add_typer(bundle_commands.app, name="bundle")
 
 
 if __name__ == "__main__":

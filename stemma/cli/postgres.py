@@ -13,6 +13,7 @@ from stemma.cli.home import hold_home, supervisor_of
 from stemma.errors import Unavailable
 from stemma.settings import Settings
 from stemma.store import embedded, migrations
+from stemma.store.dumps import upgrade_safely
 from stemma.store.postgres import connect
 
 START_TIMEOUT_S = 120.0
@@ -110,7 +111,7 @@ def corpus_database(settings: Settings) -> Generator[str]:
     with server_url(settings) as url:
         with connect(url) as connection:
             if settings.postgres_url is None and supervisor_of(settings.home) is None:
-                migrations.upgrade(connection)
+                upgrade_safely(connection, url, settings.home)
             else:
                 migrations.require_current(connection)
         yield url

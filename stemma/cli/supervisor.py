@@ -27,7 +27,8 @@ from stemma.cli.watchdog import start_watchdog, wait_for_watchdog
 from stemma.errors import Unavailable
 from stemma.library.walk import LibraryUnavailable
 from stemma.settings import ENV_PREFIX, Settings
-from stemma.store import embedded, migrations
+from stemma.store import embedded
+from stemma.store.dumps import upgrade_safely
 from stemma.store.postgres import connect
 
 READY_TIMEOUT_S = 180.0
@@ -175,8 +176,9 @@ def _database(settings: Settings, report: Report) -> Generator[None]:
         else:
             embedded.ensure_database(settings.postgres_url)
             embedded.ensure_database(embedded.dagster_url(settings))
-        with connect(embedded.postgres_url(settings)) as connection:
-            for name in migrations.upgrade(connection):
+        url = embedded.postgres_url(settings)
+        with connect(url) as connection:
+            for name in upgrade_safely(connection, url, settings.home):
                 report(f"Applied {name}")
         yield
 

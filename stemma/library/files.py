@@ -1,10 +1,12 @@
 """The files themselves: their stat, their bytes and their end, never leaving the library through a link."""
 
+import contextlib
 import errno
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +56,33 @@ def open_source(library: Path, disk_path: bytes, source_path: str) -> Generator[
         os.close(descriptor)
 
 
+def create_source(library: Path, disk_path: bytes, pieces: Iterable[bytes], *, modified_at: datetime | None) -> bool:
+    """Write a new file, with the folders above it, following no link below the library; returns False when something has its name already.
+
+    It appears whole, with this time of modification. Raises OSError when the operating system refuses.
+    """
+    *parents, name = disk_path.split(b"/")
+    with _open_folder(library, parents, make=True) as folder:
+        partial = b".%b.partial" % name[:200]  # a name that no walk takes for a document
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial, dir_fd=folder)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                file.flush()
+                if modified_at is not None:
+                    os.utime(file.fileno(), (modified_at.timestamp(), modified_at.timestamp()))
+                os.fsync(file.fileno())
+            os.link(partial, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(partial, dir_fd=folder)
+    return True
+
+
 def unlink_source(library: Path, disk_path: bytes, *recorded: FileStat) -> bool:
     """Remove the file if its stat is every one of those recorded, and the folders that this empties; never the library itself.
 
@@ -98,12 +127,15 @@ def _open_regular(library: Path, disk_path: bytes, source_path: str) -> int:
 
 
 @contextmanager
-def _open_folder(library: Path, parents: list[bytes]) -> Generator[int]:
-    """A descriptor of a folder below the library, opened level by level so that no link is followed."""
+def _open_folder(library: Path, parents: list[bytes], *, make: bool = False) -> Generator[int]:
+    """A descriptor of a folder below the library, opened level by level so that no link is followed; with `make`, missing ones are made."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     folder = os.open(library, flags)
     try:
         for name in parents:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=folder)
             above, folder = folder, os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
             os.close(above)
         yield folder

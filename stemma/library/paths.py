@@ -5,13 +5,14 @@ UTF-8 reads as its NFC spelling. What text cannot carry is written `%XX`, one pe
 `%25`, but only where it would otherwise read as one of these marks. `%~` begins the hash of a path that was cut.
 """
 
+import os
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from stemma.errors import PathTooLong
 
@@ -118,6 +119,12 @@ def folders_of(source_path: str) -> list[str]:
 def contained_path(container_path: str, member_path: str) -> str:
     """The path of what lies in a mail or archive. No file has it: a path on disk has no empty component."""
     return f"{container_path}//{member_path}"
+
+
+def absolute_source(library: Path, disk_path: bytes, source_path: str) -> str:
+    """Where a file lies, or a document within it, on this machine: provenance, never identity."""
+    file = os.fsencode(library / os.fsdecode(disk_path)).decode("utf-8", "backslashreplace")
+    return "//".join((file, *member_chain(source_path)))
 
 
 def member_chain(source_path: str) -> tuple[str, ...]:

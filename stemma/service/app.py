@@ -14,6 +14,7 @@ from stemma.service.backpressure import Backpressure
 from stemma.service.metrics import Metrics
 from stemma.service.middleware import Surroundings, allowed_hosts
 from stemma.service.problems import MAX_BODY_BYTES, MEDIA_TYPE, install_problem_handlers
+from stemma.service.routes_backups import router as backups_router
 from stemma.service.routes_chat import router as chat_router
 from stemma.service.routes_conversations import router as conversations_router
 from stemma.service.routes_documents import router as documents_router
@@ -71,7 +72,7 @@ def create_app(settings: Settings) -> FastAPI:
     install_problem_handlers(app)
     for router in (
         search_router, chat_router, conversations_router, documents_router, files_router, uploads_router, workspaces_router, lineage_router,
-        settings_router, stale_router, status_router, metrics_router,
+        settings_router, stale_router, status_router, metrics_router, backups_router,
     ):  # fmt: skip
         app.include_router(router)
     install_page(app)

@@ -416,3 +416,80 @@ class Accepted(BaseModel):
 
     documents: int
     asked_at: datetime
+
+
+class ExportBody(BaseModel):
+    """What to export."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    label: Text | None = Field(None, description="A part of the bundle's name; such a bundle is always made, and kept by the retention.")
+    with_files: bool = Field(False, description="Take along the files that the documents were made of.")
+    with_conversations: bool = Field(False, description="Take along the conversations, with evidence and quotes.")
+    force: bool = Field(False, description="Also when nothing changed since the last bundle.")
+
+
+class RestoreBody(BaseModel):
+    """How to restore."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    replace: bool = Field(False, description="Has to be true unless it is a dry run: everything that is published is replaced.")
+    into_empty: bool = Field(False, description="Only if no document is published.")
+    with_conversations: bool = Field(False, description="Bring back the bundle's conversations too; one that is here stays as it is.")
+    dry_run: bool = Field(False, description="Prove the bundle, and say what would become of the corpus.")
+
+
+class DifferenceBody(BaseModel):
+    """A setting, or a stage's code or model, that is otherwise here than where the bundle was made."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    bundle: str
+    here: str
+
+
+class BundleBody(BaseModel):
+    """A bundle, or what lies among them and is none."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    name: str
+    size_bytes: int
+    verdict: str = Field(description="`ok`, `bundle_invalid`, `bundle_incompatible` or `bundle_locked`; rows are judged by a verification.")
+    field: str | None = Field(description="What the verdict is about.")
+    reason: str | None
+    locked: bool = Field(description="Encrypted: `stemma restore --passphrase-file` restores it.")
+    format: str | None
+    created_at: str | None
+    documents: int | None
+    chunks: int | None
+    embedding_model: str | None
+    embedding_dim: int | None
+    stale: bool | None = Field(description="Whether something was stale when it was made.")
+    drift: list[DifferenceBody] = Field(description="What would be stale after a restore, and why.")
+
+
+class WorkBody(BaseModel):
+    """Work on bundles."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    kind: str
+    bundle: str | None
+    state: str = Field(description="`running`, `done` or `failed`.")
+    begun_at: datetime
+    done: int = Field(description="Bytes of an export, documents of a restore.")
+    whole: int
+    ended_at: datetime | None
+    result: dict[str, object] | None = Field(description="What it did, as the command's `--json` says it.")
+    code: str | None
+    message: str | None
+
+
+class BackupList(BaseModel):
+    """The bundles, and the work on them that was begun last."""
+
+    bundles: list[BundleBody]
+    work: WorkBody | None

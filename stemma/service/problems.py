@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from stemma.bundles.errors import UnknownBundle
 from stemma.chat.errors import AgentConversation, UnknownConversation, UnknownGroup
 from stemma.errors import ConfigurationError, FileNotRemoved, RequestError, StemmaError, Unavailable
 from stemma.library.cancellation import NothingToCancel, NothingToRetry
@@ -67,6 +68,12 @@ class InvalidCursor(RequestError):
     code, remedy = "invalid_cursor", "Give `next_cursor` of the page before as it is, or none for the first page."
 
 
+class RestoreUnconfirmed(RequestError):
+    """A restore was asked for without saying that the corpus is to be replaced."""
+
+    code, remedy = "restore_unconfirmed", "Repeat it with `replace` true, if that is meant; `dry_run` says what would become of the corpus."
+
+
 class InvalidRequest(RequestError):
     """The request's body or parameters have another shape than the operation takes."""
 
@@ -112,6 +119,7 @@ STATUS: dict[type[StemmaError], int] = {
     AgentConversation: 409,
     WorkspaceExists: 409,
     UnknownRoute: 404,
+    UnknownBundle: 404,
     MethodNotAllowed: 405,
     RequestTooLarge: 413,
     SupersededDocument: 410,
@@ -120,6 +128,7 @@ STATUS: dict[type[StemmaError], int] = {
     NothingToRetry: 409,
     ModelNotAtHand: 409,
     ConfirmationRequired: 409,
+    RestoreUnconfirmed: 409,
     FileNotRemoved: 409,
     RequestError: 422,
     Unavailable: 503,

@@ -12,11 +12,12 @@ from stemma.library.folders import ensure_default_workspace
 from stemma.retrieval.answer import SearchAnswer
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
 from stemma.retrieval.search import SearchRequest, search_by_active_model
+from stemma.service.backups import Backups
 from stemma.settings import Settings
 from stemma.stages.installation import Installation
 from stemma.stages.models_at_hand import ModelNotAtHand, ModelsAtHand
-from stemma.store import migrations
 from stemma.store.app_settings import current_settings
+from stemma.store.dumps import upgrade_safely
 from stemma.store.embedded import postgres_url
 from stemma.store.embedding_indexes import check_width, open_embedding_indexes
 from stemma.store.postgres import Pool, StoreUnavailable, connect, explained, open_pool
@@ -37,6 +38,7 @@ class Service:
         self.keyword_indexes = OpenKeywordIndexes(settings)
         self.stores = Installation(settings)
         """What deletions write to, with connections of its own; opened at the first of them."""
+        self.backups = Backups()
         self.failed = Event()
         """Set when what was found on PostgreSQL's return makes serving wrong; `failure` says what."""
         self.failure: StemmaError | None = None
@@ -100,7 +102,7 @@ class Service:
         try:
             url = postgres_url(self.settings)
             with connect(url) as connection:
-                applied = migrations.upgrade(connection)
+                applied = upgrade_safely(connection, url, self.settings.home)
                 check_width(connection)
                 ensure_default_workspace(connection, now=datetime.now(UTC))
         except Unavailable as error:

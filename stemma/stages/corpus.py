@@ -1,6 +1,5 @@
 """Corpus: what readers see. Each document goes live whole, in one transaction, or not at all."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 
@@ -11,7 +10,7 @@ from stemma.errors import DocumentError, EmbeddingMissing
 from stemma.failpoints import reach
 from stemma.library import claims
 from stemma.library.claims import OpenSource, open_source_rows
-from stemma.library.paths import document_id, member_chain
+from stemma.library.paths import absolute_source, document_id
 from stemma.parsing.document import ParsedDocument
 from stemma.stages.run import PUBLISHED_ANEW, Fact, Run, StageOutcome, Version, now, partition_of, redo_without_input
 from stemma.stages.situated import Situated, situated_chunks
@@ -88,7 +87,7 @@ def _finished(run: Run, source: OpenSource, situated: Situated, document: Parsed
         source_id=source.source_id,
         source_path=source.source_path,
         file_type=source.file_type,
-        source="//".join((_absolute(run, source.disk_path), *member_chain(source.source_path))),
+        source=absolute_source(run.settings.library, source.disk_path or b"", source.source_path),
         doc_id=document_id(source.source_path, content_hash),
         content_hash=content_hash,
         document=document,
@@ -100,10 +99,6 @@ def _finished(run: Run, source: OpenSource, situated: Situated, document: Parsed
         file_modified_at=source.file_modified_at,
         anew=source.wanted_stage in PUBLISHED_ANEW,
     )
-
-
-def _absolute(run: Run, disk_path: bytes | None) -> str:
-    return os.fsencode(run.settings.library / os.fsdecode(disk_path or b"")).decode("utf-8", "backslashreplace")
 
 
 def _describe(finished: FinishedDocument, decision: str) -> Mapping[str, Fact]:

@@ -19,6 +19,7 @@ from stemma.store.embedded import postgres_url
 from stemma.store.index_lock import IndexesBusy, alone
 from stemma.store.locks import SPARSE_INDEX_LOCK
 from stemma.store.postgres import Connection
+from stemma.store.publications import abandon_restores
 from stemma.store.sparse_coverage import n_uncovered, note_entries, record_coverage, recorded_entries, uncovered_publications
 from stemma.store.sparse_indexes import (
     Recipe,
@@ -139,6 +140,7 @@ def tend_keyword_index(here: Installation, *, budget_s: float) -> list[str]:
     said: list[str] = []
     try:
         with alone(postgres_url(here.base), SPARSE_INDEX_LOCK) as connection:
+            abandon_restores(connection, now=now())
             if reason := replace_lost_indexes(connection, here.index_of, _recipe_of(settings, wanted)):
                 said.append(f"the keyword index was lost ({reason}); it is made again from the rows, full-text search answers meanwhile")
             retire_unwanted(connection, wanted, now=now())

@@ -99,6 +99,22 @@ def _ensure(connection: Connection, spec: EmbeddingSpec, location: str | None) -
     return found
 
 
+def make_building_index(connection: Connection, spec: EmbeddingSpec, *, location: str | None) -> EmbeddingIndex:
+    """The index of this spec, to be filled and switched to in the caller's transaction, which holds corpus_state alone.
+
+    The active one stays as it is; a new one has no search structure yet. Raises DimensionUnsupported.
+    """
+    if spec.dimension > MAX_DIMENSION:
+        raise DimensionUnsupported(f"{spec.model} has {spec.dimension} dimensions")
+    found = embedding_index_of(connection, spec)
+    if found is None:
+        return _make(connection, spec, "building", location)
+    if found.state == "retired":
+        parameters = {"state": "building", "embedding_index_id": found.embedding_index_id}
+        connection.execute(load_queries(_QUERIES)["reopen_embedding_index"], parameters)
+    return found
+
+
 def active_embedding_index(connection: Connection) -> EmbeddingIndex | None:
     """The index that searches read; None before the first ingest. Raises UnsoundEmbeddingIndex."""
     row = connection.execute(load_queries(_QUERIES)["active_embedding_index"]).fetchone()

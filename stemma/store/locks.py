@@ -19,6 +19,8 @@ TANTIVY_WRITER_LOCK = 0x53_54_45_4D_4D_41_00_03
 FIGURES_LOCK = 0x53_54_45_4D_4D_41_00_04
 EMBEDDING_INDEX_LOCK = 0x53_54_45_4D_4D_41_00_05  # held by whoever fills, builds, switches or drops indexes of vectors
 SPARSE_INDEX_LOCK = 0x53_54_45_4D_4D_41_00_06  # the same for keyword indexes
+EXPORT_LOCK = 0x53_54_45_4D_4D_41_00_07
+RESTORE_LOCK = 0x53_54_45_4D_4D_41_00_08
 
 SOURCES_PER_TRANSACTION = 500
 """Most sources locked at once: PostgreSQL's default lock table holds 6,400 entries for all connections together."""

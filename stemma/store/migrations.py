@@ -39,7 +39,7 @@ class MigrationDrift(ConfigurationError):
 class NewerSchema(ConfigurationError):
     """The database was migrated by a later release."""
 
-    code, remedy = "schema_newer", "Use the later release; nothing was written."
+    code, remedy = "schema_newer", "Use the later release, or `stemma db rollback` to what was before its upgrade; nothing was written."
 
 
 class MigrationFailed(ConfigurationError):

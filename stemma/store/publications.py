@@ -34,6 +34,9 @@ _CHUNK_COLUMNS = (
 )  # fmt: skip
 TITLE_CHARS = 500
 
+RESTORED_BY = "restore:"
+"""Beginning of the run_id of publications that a restore makes."""
+
 
 @dataclass(frozen=True)
 class FinishedDocument:
@@ -135,6 +138,11 @@ def reserve_original_indexes(connection: Connection, n_chunks: Mapping[int, int]
     firsts = dict(zip(n_chunks, accumulate(n_chunks.values(), initial=row[0]), strict=False))
     connection.execute(queries["keep_original_indexes"], {"publication_ids": list(firsts), "firsts": list(firsts.values())})
     return firsts
+
+
+def abandon_restores(connection: Connection, *, now: datetime) -> None:
+    """Abandon what a restore that was ended left pending. Only for the holder of SPARSE_INDEX_LOCK: a restore holds it while it lives."""
+    connection.execute(load_queries("restoring")["abandon_restores"], {"prefix": RESTORED_BY, "now": now})
 
 
 def publish_document(

@@ -12,6 +12,8 @@ from small_models import random_model
 from stemma import failpoints
 from stemma.audit.audit import audit
 from stemma.audit.repair import repair
+from stemma.bundles.export import export_corpus
+from stemma.bundles.restore import restore_bundle
 from stemma.failpoints import FAIL_POINTS, reach
 from stemma.library.deletion import mark_deleting
 from stemma.library.pruning import prune_and_delete
@@ -35,6 +37,7 @@ def test_every_fail_point_is_reached_by_ordinary_work(corpus, failing, tmp_path)
         mark_deleting(connection, [deleted], "remove_file", now=datetime.now(UTC))
     corpus.ingest()
     corpus.ingest()
+    restore_bundle(corpus.installation, export_corpus(corpus.installation).name)
     here = corpus.installation
     reembed(here, random_model(tmp_path / "other"))
     drop_retired_indexes(here)

@@ -31,3 +31,8 @@ const postJson = (path, body, signal) =>
 export const search = (body, signal) => postJson("/api/search", body, signal);
 export const deleteDocuments = (body) => postJson("/api/documents/delete", body);
 export const bringUpToDate = () => postJson("/api/ingest", {});
+
+const bundle = (name, what) => `/api/backups/rag/${encodeURIComponent(name)}/${what}`;
+export const backUp = () => postJson("/api/backups/rag", {});
+export const verifyBundle = (name) => postJson(bundle(name, "verify"), {});
+export const restoreBundle = (name) => postJson(bundle(name, "restore"), { replace: true });

@@ -1,12 +1,13 @@
 // The page: which view the address names, and what is always there (keys, readiness, counts).
 
 import { getJson } from "./api.js";
+import { showBackups } from "./backups.js";
 import { byId, count } from "./dom.js";
 import { goBack, showDocument } from "./reader.js";
 import { showDocuments } from "./documents.js";
 import { setWorkspaces, showSearch } from "./search.js";
 
-const VIEWS = { search: showSearch, documents: showDocuments, document: showDocument };
+const VIEWS = { search: showSearch, documents: showDocuments, document: showDocument, backups: showBackups };
 const POLL_MS = 5_000;
 
 /** "#/document/abc?from=1" -> {view, argument, parameters}. */

@@ -28,6 +28,7 @@ def test_the_asset_graph_is_the_one_of_the_design():
         "embeddings": ["contextualized_chunks", "embedding_settings"],
         "bm25_index": ["bm25_settings", "contextualized_chunks"],
         "corpus": ["bm25_index", "documents", "embeddings"],
+        "backup_bundles": ["corpus"],
     }
 
 
@@ -65,10 +66,11 @@ def test_every_job_sensor_and_schedule_is_known_and_described():
         "reembed",
         "record_made_outside_runs",
         "audit",
+        "back_up",
     }
     assert {sensor.name for sensor in repository.sensor_defs} == {"reconcile", "run_failed", "run_cancelled", "indexes", "garbage"}
     assert {schedule.name for schedule in repository.schedule_defs} == {
-        "nightly_full_check", "nightly_prune", "weekly_audit", "nightly_event_log_retention"
+        "nightly_backup", "nightly_full_check", "nightly_prune", "weekly_audit", "nightly_event_log_retention"
     }  # fmt: skip
     for thing in (*jobs, *repository.sensor_defs, *repository.schedule_defs):
         assert plain(thing.description), thing.name

@@ -206,3 +206,13 @@ def test_what_the_last_look_found_is_shown(page, address, corpus):
         corpus.connection.execute("INSERT INTO app_settings (key, value) VALUES ('_reconcile_looked', %s)", [note])
     page.goto(address)
     expect(page.locator("#notice")).to_have_text("The library /x holds no file.")
+
+
+def test_a_bundle_is_made_and_judged(page, address):
+    page.goto(f"{address}/#/backups")
+    page.get_by_role("button", name="Export now").click()
+    expect(page.locator("#backups-state")).to_contain_text("was exported", timeout=60_000)
+    expect(page.locator("#bundle-rows tr")).to_have_count(1)
+    # Its vectors are of a model that counts words, and the settings name another.
+    expect(page.locator("#bundle-rows .status")).to_have_text("bundle_incompatible")
+    expect(page.get_by_role("button", name="Restore …")).to_be_disabled()

@@ -117,6 +117,7 @@ def test_the_description_lists_every_route_with_examples(client):
         "/api/documents/{id}/pages/{number}", "/api/documents/{id}/progress", "/api/progress", "/api/titles", "/api/upload",
         "/api/upload/folder", "/api/workspaces", "/api/workspaces/{key}", "/api/workspaces/{key}/roots", "/api/settings", "/api/chat", "/api/conversations",
         "/api/conversations/{id}", "/api/conversations/{id}/messages", "/api/conversation-groups", "/api/conversation-groups/{id}", "/metrics",
+        "/api/backups/{corpus}", "/api/backups/{corpus}/{name}/verify", "/api/backups/{corpus}/{name}/restore",
     }  # fmt: skip
     for path, operations in description["paths"].items():
         for operation in operations.values():

@@ -52,9 +52,13 @@ def test_the_commands_are_those_of_the_reference():
         "audit",
         "gc",
         "mcp",
+        "export",
+        "bundles",
+        "restore",
         "doctor",
         "settings",
         "db",
+        "bundle",
     }
 
 
