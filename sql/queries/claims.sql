@@ -90,7 +90,7 @@ UPDATE attempts AS a SET publication_id = begun.publication_id
 -- name: open_sources
 -- The sources whose attempt this run still holds, with what its steps need of them; by partition key.
 SELECT s.source_id::text, s.partition_key, s.source_path, coalesce(f.disk_path, s.disk_path) AS disk_path, s.kind, s.file_type,
-       s.content_hash, s.member_hash, s.listed_output, s.excluded_hash,
+       s.content_hash, s.member_hash, s.listed_output, s.excluded_hash, s.presence = 'detached' AS detached,
        s.file_created_at, s.file_modified_at, w.key AS workspace, a.publication_id, coalesce(p.first_original_index, 0) AS first_original_index,
        CASE WHEN s.wished_at > a.started_at THEN '' ELSE coalesce(s.wanted_stage, '') END AS wanted_stage,  -- a later wish is the next run's
        (s.deletion_intent IS NULL AND s.presence <> 'missing' AND f.presence IS DISTINCT FROM 'missing'

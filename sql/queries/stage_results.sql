@@ -26,3 +26,15 @@ SELECT %(stage)s, r.key, %(fingerprint)s, r.output_hash, %(object)s, %(now)s
  ORDER BY r.key
     ON CONFLICT (stage, key) DO UPDATE
        SET output_hash = excluded.output_hash, object = excluded.object, last_used_at = excluded.last_used_at;
+
+-- name: stored_documents
+-- What is published of the sources, as their stage `documents` recorded it.
+SELECT m.result_key, m.output_hash AS recorded_output, m.fingerprint, d.title, d.file_name, d.text, d.blocks, d.pages, d.document_metadata,
+       d.parser, d.parser_version, d.extraction, d.ocr_pages, d.warning_code,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('kind', a.kind, 'char_start', a.char_start, 'char_end', a.char_end, 'page', a.page,
+                                                     'caption', a.caption, 'picture', a.picture) ORDER BY a.asset_index), '[]')
+          FROM document_assets AS a WHERE a.publication_id = d.publication_id) AS assets
+  FROM documents AS d
+  JOIN stage_state AS m ON m.source_id = d.source_id AND m.stage = 'documents'
+ WHERE d.source_id = ANY(%(source_ids)s::uuid[]) AND m.result_key <> ''
+ ORDER BY d.publication_id;

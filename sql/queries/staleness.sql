@@ -10,15 +10,16 @@
     SELECT s.source_id, selected.named, s.partition_key, s.source_path, coalesce(s.seen_size, 0) AS size, s.workspace_id, s.wanted_stage, s.wished_version,
            s.presence, s.deletion_intent, s.excluded_hash, s.error_code, s.failed_version, s.retry_at, stat_differs,
            s.kind = 'file' AND s.hashed_at IS NULL AND coalesce(s.first_seen_scan > (SELECT scan_id FROM complete), true) AS walk_goes_on,
-           s.kind = 'file' AND s.seen_mtime_ns BETWEEN %(settled_ns)s AND %(now_ns)s AS settling,
-           CASE WHEN s.kind <> 'contained'                                     THEN NULL
+           coalesce(s.kind = 'file' AND s.seen_mtime_ns BETWEEN %(settled_ns)s AND %(now_ns)s, false) AS settling,
+           CASE WHEN s.kind <> 'contained' OR s.presence = 'detached'          THEN NULL
                 WHEN f.presence <> 'present' OR f.deletion_intent IS NOT NULL  THEN 'file'
                 WHEN s.member_hash IS NULL                                     THEN 'change' END AS out_of_reach,
            CASE
+               -- no file was ever seen: it is worked on from its stored text, if a parser of ours made that
+               WHEN s.presence = 'detached'                                    THEN CASE d.fingerprint WHEN '' THEN 'parsing recipe changed' END
                WHEN s.hashed_at IS NULL                                        THEN 'new file'
                WHEN s.kind IN ('file', 'contained') AND stat_differs           THEN 'file changed'
                WHEN s.kind = 'file' AND s.hashed_at < %(hash_before)s          THEN 'periodic full hash'
-               WHEN d.input_version IS NULL                                    THEN 'not made yet'
                WHEN d.input_version IS DISTINCT FROM s.content_hash            THEN 'file changed'
                WHEN d.fingerprint <> %(parsing)s                               THEN 'parsing recipe changed'
                WHEN s.listed_output <> d.output_hash                           THEN 'members not listed'
@@ -81,7 +82,7 @@
     SELECT differing.*, amiss.stage, amiss.reason,
            CASE WHEN EXISTS (SELECT FROM attempts AS open WHERE open.source_id = differing.source_id AND open.finished_at IS NULL) THEN 'run'
                 WHEN deletion_intent IS NOT NULL                                           THEN 'deletion'
-                WHEN presence <> 'present'                                                 THEN 'file'
+                WHEN presence = 'missing' OR (presence = 'detached' AND amiss.stage = 'documents') THEN 'file'
                 WHEN out_of_reach IS NOT NULL                                              THEN out_of_reach
                 WHEN error_code = 'path_too_long'                                          THEN 'change'
                 WHEN excluded_hash IS NOT NULL AND NOT stat_differs AND wanted_stage IS NULL THEN 'wish'

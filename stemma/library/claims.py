@@ -41,6 +41,7 @@ OPEN_SOURCE_SCHEMA = pl.Schema(
         "member_hash": pl.String,  # of a contained document's bytes, as its container's listing says
         "listed_output": pl.String,  # of a container: the output hash of the document whose members were listed
         "excluded_hash": pl.String,
+        "detached": pl.Boolean,  # its file was never seen here: it has no bytes, only what is published of it
         "file_created_at": pl.Datetime("us", "UTC"),
         "file_modified_at": pl.Datetime("us", "UTC"),
         "workspace": pl.String,
@@ -66,6 +67,7 @@ class OpenSource:
     member_hash: str | None
     listed_output: str | None
     excluded_hash: str | None
+    detached: bool
     file_created_at: datetime | None
     file_modified_at: datetime | None
     workspace: str

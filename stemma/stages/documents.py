@@ -23,6 +23,7 @@ from stemma.parsing.formats import HEAD_BYTES, Format, require_format
 from stemma.parsing.members import contained_in
 from stemma.parsing.workers import ParseJob, ParserPool
 from stemma.stages.run import Fact, Run, StageOutcome, Version, count_calls, found_before, now, record
+from stemma.stages.stored_documents import DOCUMENT_FRAME, hand_over_stored
 from stemma.stages.taking_out import Contained, take_out_documents
 from stemma.store.stage_results import StageResult, read_results, result_key, store_results
 
@@ -31,8 +32,6 @@ PREVIEW_CHARS = 1_500
 UNFINISHED_KEPT_S = 86_400  # since a page was last added
 LISTED_MEMBERS = 100
 """Partition keys of what a container holds, shown with its own partition; the page and the API list all."""
-
-DOCUMENT_FRAME = pl.Schema({"key": pl.String, "title": pl.String, "document": pl.String})
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,12 @@ class Spooled:
 
 
 def spool_files(run: Run, sources: pl.DataFrame) -> Spooled:
-    """Copy and hash the batch's files, record hashes and stats, and drop what moved while it was read or is excluded."""
+    """Copy and hash the batch's files, record hashes and stats, and drop what moved while it was read or is excluded.
+
+    A detached document has no file: what is published of it is handed to the next stages.
+    """
+    hand_over_stored(run, sources.filter("detached")["source_id"].to_list())
+    sources = sources.filter(~pl.col("detached"))
     folder = run.settings.home / "spool" / run.run_id
     _sweep(run, folder.parent)
     _sweep_unfinished(_unfinished(run))

@@ -137,6 +137,23 @@ def test_files_that_were_taken_along_come_back_where_the_library_lacks_them_and_
     assert elsewhere.value("SELECT text FROM documents WHERE source_path = 'plans/pier.md'") == "# Pier\n\nA text of this library.\n"
 
 
+def test_a_document_without_a_file_follows_the_settings_from_its_stored_text_on(filled, elsewhere):
+    name = export_corpus(filled.installation).name
+    restore_bundle(elsewhere.installation, name, shelf=exports_of(filled.settings))
+    text = elsewhere.value("SELECT text FROM documents WHERE source_path = 'plans/pier.md'")
+    for corpus in (filled, elsewhere):
+        with corpus.installation.pool.connection() as connection:
+            set_overrides(connection, corpus.settings, {"CHUNK_SIZE": "40", "CHUNK_OVERLAP": "0"})
+        corpus.ingest()
+    chunks = (
+        "SELECT source_path, chunk_index, content, contextualized_content FROM chunks JOIN documents USING (publication_id) ORDER BY 1, 2"
+    )
+    assert elsewhere.rows(chunks) == filled.rows(chunks) and len(elsewhere.rows(chunks)) > 3
+    assert elsewhere.rows("SELECT DISTINCT presence FROM sources") == [("detached",)]
+    assert elsewhere.value("SELECT text FROM documents WHERE source_path = 'plans/pier.md'") == text
+    assert elsewhere.ingest() == []
+
+
 def test_conversations_come_back_only_when_asked_for_and_those_that_are_here_stay(filled, elsewhere):
     source_id, workspace_id = filled.rows("SELECT source_id, workspace_id FROM documents WHERE source_path = 'plans/pier.md'")[0]
     filled.rows_affected("INSERT INTO conversation_groups (group_id, name) VALUES ('g', 'Harbour')")
