@@ -1,6 +1,6 @@
 """Which bundles there are, and what may be expected of each: read from directory and manifest alone, whatever its size."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from stemma.bundles.archive import Archive
@@ -65,23 +65,17 @@ def inspect(shelf: Shelf, name: str, stack: Stack | None = None) -> Listed:
             manifest = Archive(file).manifest
         if stack is not None:
             require_compatible(manifest, stack)
-    except BundleInvalid as error:
-        return Listed(name, size_bytes, "bundle_invalid", error.field, error.reason, locked=locked, **_shown(manifest))
-    except BundleIncompatible as error:
-        return Listed(name, size_bytes, "bundle_incompatible", error.field, error.reason, **_shown(manifest))
-    return Listed(name, size_bytes, "ok", **_shown(manifest), drift=tuple(drift(manifest, stack)) if stack else ())
+    except (BundleInvalid, BundleIncompatible) as error:
+        verdict: Verdict = "bundle_invalid" if isinstance(error, BundleInvalid) else "bundle_incompatible"
+        return replace(_shown(name, size_bytes, manifest), verdict=verdict, field=error.field, reason=error.reason, locked=locked)
+    return replace(_shown(name, size_bytes, manifest), drift=tuple(drift(manifest, stack)) if stack else ())
 
 
-def _shown(manifest: Manifest | None) -> dict[str, object]:
+def _shown(name: str, size_bytes: int, manifest: Manifest | None) -> Listed:
     if manifest is None:
-        return {}
-    return {
-        "format": manifest.format, "corpus": manifest.corpus, "created_at": manifest.created_at.isoformat(), "documents": manifest.counts.documents,
-        "chunks": manifest.counts.chunks, "embedding_model": manifest.embedding_model, "embedding_dim": manifest.embedding_dim,
-        "stale": manifest.stale, "data_version": manifest.data_version,
-    }  # fmt: skip
-
-
-def as_json(listed: Listed) -> dict[str, object]:
-    """For the API and `--json`."""
-    return asdict(listed)
+        return Listed(name, size_bytes, "ok")
+    return Listed(
+        name, size_bytes, "ok", format=manifest.format, corpus=manifest.corpus, created_at=manifest.created_at.isoformat(),
+        documents=manifest.counts.documents, chunks=manifest.counts.chunks, embedding_model=manifest.embedding_model,
+        embedding_dim=manifest.embedding_dim, stale=manifest.stale, data_version=manifest.data_version,
+    )  # fmt: skip

@@ -76,7 +76,10 @@ def note_of(file: IO[bytes]) -> dict[str, Any]:
     with unsound("the archive"), zipfile.ZipFile(file) as archive:
         if {info.filename for info in archive.infolist()} != {KEY, SEALED, NOTE} or archive.getinfo(NOTE).file_size > MAX_KEY_BYTES:
             raise BundleInvalid("the archive", f"it holds other things than {KEY}, {SEALED} and {NOTE}")
-        return cast("dict[str, Any]", json.loads(archive.read(NOTE)))
+        note = json.loads(archive.read(NOTE))
+        if not isinstance(note, dict):
+            raise BundleInvalid(NOTE, "it is no JSON object")
+        return cast("dict[str, Any]", note)
 
 
 def _age() -> Any:
