@@ -48,9 +48,16 @@ def ndcg_at_k(gains: Mapping[str, float], ranked: Sequence[str], k: int) -> floa
 
 def span_recall_at_k(gold: Collection[Span], ranked: Sequence[Span], k: int) -> float:
     """Share of the gold characters that the first k passages hold, each counted once: fair to any way of cutting texts."""
-    wanted, found = _code_points(gold), _code_points(ranked[:k])
-    n_found = sum(len(points & found.get(doc_id, set())) for doc_id, points in wanted.items())
-    return n_found / sum(map(len, wanted.values())) if wanted else 0.0
+    found = _without_overlap(ranked[:k])
+    wanted = _without_overlap(gold)
+    n_found = sum(
+        max(0, min(end, other_end) - max(start, other_start))
+        for doc_id, stretches in wanted.items()
+        for start, end in stretches
+        for other_start, other_end in found.get(doc_id, ())
+    )
+    n_wanted = sum(end - start for stretches in wanted.values() for start, end in stretches)
+    return n_found / n_wanted if n_wanted else 0.0
 
 
 def _n_found(relevant: Collection[str], ranked: Sequence[str], k: int) -> int:
@@ -61,8 +68,13 @@ def _discounted(gains: Sequence[float]) -> float:
     return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
 
 
-def _code_points(spans: Collection[Span]) -> dict[str, set[int]]:
-    points: dict[str, set[int]] = {}
-    for doc_id, start, end in spans:
-        points.setdefault(doc_id, set()).update(range(start, end))
-    return points
+def _without_overlap(spans: Collection[Span]) -> dict[str, list[tuple[int, int]]]:
+    """doc_id -> its stretches in order, those that overlap or touch made one."""
+    stretches: dict[str, list[tuple[int, int]]] = {}
+    for doc_id, start, end in sorted(spans):
+        before = stretches.setdefault(doc_id, [])
+        if before and start <= before[-1][1]:
+            before[-1] = (before[-1][0], max(before[-1][1], end))
+        else:
+            before.append((start, end))
+    return stretches

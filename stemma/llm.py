@@ -87,14 +87,18 @@ class LanguageModel:
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client = httpx.Client(headers=headers, timeout=timeout_s, trust_env=False, follow_redirects=False)
 
-    def complete(self, messages: Sequence[Message], *, max_tokens: int, temperature: float = 0.0) -> Completion:
+    def complete(
+        self, messages: Sequence[Message], *, max_tokens: int, temperature: float = 0.0, timeout_s: float | None = None
+    ) -> Completion:
         """The whole answer.
 
+        Args:
+            timeout_s: less time than the model's own limit, where the asker has less.
         Raises:
             LanguageModelUnavailable: no whole answer came within the time and the attempts.
             LanguageModelRefused: the server will not answer this at all.
         """
-        deadline = monotonic() + self._timeout_s
+        deadline = monotonic() + min(self._timeout_s, timeout_s or self._timeout_s)
         with self._response(self._body(messages, max_tokens, temperature, stream=False), deadline) as response:
             answer = _decoded(b"".join(_bounded(response, deadline)))
         choice = _first_choice(answer)

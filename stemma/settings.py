@@ -41,6 +41,8 @@ CODE_VERSIONS: dict[Stage, str] = {"parsing": "1", "chunking": "2", "contextuali
 
 Policy = Literal["eager", "manual"]
 
+RetrievalMethod = Literal["semantic", "bm25", "hybrid", "reranked", "hyde", "expanded"]
+
 _POLICY = (
     "What follows when the recipe of `{asset}` changes (settings of the stage {stage}, its code, its model): `eager` redoes the documents at "
     "once, `manual` leaves those that are live as they are until a backfill or a wish. New and changed files always flow."
@@ -201,15 +203,36 @@ class Settings(BaseSettings):
     )  # fmt: skip
 
     # Answers.
-    retrieval_method: Literal["semantic", "bm25", "hybrid"] = _setting("hybrid", "query", "Method of a search that names none.")
-    fusion_k: int = _setting(60, "query", "Rank constant of reciprocal-rank fusion; larger flattens the difference between ranks.", ge=0)
+    retrieval_method: RetrievalMethod = _setting("hybrid", "query", "Method of a search that names none.")
+    fusion_k: int = _setting(2, "query", "Rank constant of reciprocal-rank fusion; larger flattens the difference between ranks.", ge=0)
     semantic_weight: float = _setting(
-        0.5, "query", "Weight of the semantic arm in hybrid search; with BM25_WEIGHT it sums to 1.", ge=0, le=1
+        0.4, "query", "Weight of the semantic arm in hybrid search; with BM25_WEIGHT it sums to 1.", ge=0, le=1
     )
-    bm25_weight: float = _setting(0.5, "query", "Weight of the keyword arm in hybrid search.", ge=0, le=1)
+    bm25_weight: float = _setting(0.6, "query", "Weight of the keyword arm in hybrid search.", ge=0, le=1)
     over_fetch: int = _setting(5, "query", "Candidates each arm fetches per hit asked for.", ge=1, le=100)
     exact_scan_max_chunks: int = _setting(
         20_000, "query", "A scope of at most this many chunks is searched exactly instead of through HNSW.", ge=0
+    )
+    rerank_enabled: bool = _setting(True, "query", "Whether `reranked` asks its model; off, it answers as RERANK_BASE does and says so.")
+    rerank_model: str | None = _setting(
+        None,
+        "query",
+        "Local folder of a sentence-transformers cross-encoder for `reranked`; unset: it answers as RERANK_BASE does and says so.",
+    )
+    rerank_base: Literal["semantic", "bm25", "hybrid"] = _setting(
+        "hybrid", "query", "Method whose first hits `reranked` puts in a new order."
+    )
+    rerank_candidates: int = _setting(
+        50, "query", "So many of the base's hits are read by the reranker; those after them keep their order behind.", ge=1, le=1_000
+    )
+    rerank_batch_size: int = _setting(16, "query", "Passages the reranker reads at once; at most RERANK_CANDIDATES.", ge=1, le=1_000)
+    hyde_enabled: bool = _setting(True, "query", "Whether `hyde` asks the language model; off, it answers as `hybrid` does and says so.")
+    expanded_queries: int = _setting(
+        3,
+        "query",
+        "Other wordings of a query that `expanded` has written and searches too; 0: it answers as `hybrid` does and says so.",
+        ge=0,
+        le=10,
     )
     llm_model: str = _setting("default", "query", "Model asked for at LLM_URL; a server of one model takes any name.", min_length=1)
     llm_timeout_s: float = _setting(
@@ -369,6 +392,8 @@ class Settings(BaseSettings):
             raise ValueError("BM25_BACKEND can be elasticsearch only where STEMMA_ELASTICSEARCH_URL names a server")
         if abs(self.semantic_weight + self.bm25_weight - 1) > 1e-9:
             raise ValueError(f"SEMANTIC_WEIGHT ({self.semantic_weight}) and BM25_WEIGHT ({self.bm25_weight}) must sum to 1")
+        if self.rerank_batch_size > self.rerank_candidates:
+            raise ValueError(f"RERANK_BATCH_SIZE ({self.rerank_batch_size}) must be at most RERANK_CANDIDATES ({self.rerank_candidates})")
         if self.query_timeout_s >= self.retire_after_s:
             raise ValueError(f"QUERY_TIMEOUT_S ({self.query_timeout_s}) must be below RETIRE_AFTER_S ({self.retire_after_s})")
         return self

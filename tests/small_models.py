@@ -37,3 +37,23 @@ def prefixed_minilm(folder: Path) -> str:
     config.unlink(missing_ok=True)
     config.write_text(json.dumps(fields | {"prompts": {"query": "query: ", "passage": "passage: "}}), "utf-8")
     return str(folder)
+
+
+def random_cross_encoder(folder: Path, *, n_scores: int = 1) -> str:
+    """A one-layer cross-encoder with random weights and MiniLM's tokenizer; returns the value of RERANK_MODEL."""
+    import torch
+    from sentence_transformers import CrossEncoder
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(str(model_folder(MINILM)))
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=256, num_labels=n_scores, initializer_range=0.5,
+    )  # fmt: skip
+    bare = folder.with_name(f"{folder.name}-bare")
+    BertForSequenceClassification(config).save_pretrained(str(bare))
+    tokenizer.save_pretrained(str(bare))
+    CrossEncoder(str(bare), device="cpu", local_files_only=True).save_pretrained(str(folder))
+    shutil.rmtree(bare)
+    return str(folder)

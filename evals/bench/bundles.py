@@ -20,6 +20,7 @@ from uuid import UUID
 
 import numpy as np
 import psycopg
+from psycopg import sql
 
 from evals.bench.report import Spread, machine_facts, markdown_rows, save
 from stemma.bundles.archive import BundleWriter, gathered
@@ -117,7 +118,7 @@ def _do(what: str, home: str, folder: str, name: str) -> None:
             with psycopg.connect(embedded.postgres_url(here.base)) as connection, (Path(folder) / name).open("wb") as file:
                 row = connection.execute("SELECT vector_table FROM embedding_indexes WHERE state = 'active'").fetchone()
                 for table in ("documents", "chunks", row[0] if row else ""):
-                    with connection.cursor().copy(f"COPY {table} TO STDOUT (FORMAT BINARY)") as copy:
+                    with connection.cursor().copy(sql.SQL("COPY {} TO STDOUT (FORMAT BINARY)").format(sql.Identifier(table))) as copy:
                         for piece in copy:
                             file.write(piece)
     here.close()

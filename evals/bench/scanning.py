@@ -50,7 +50,7 @@ def measure_scan(folder: Path, n_files: int) -> dict[str, Any]:
     """A library of `n_files` in a home of its own: the second walk's processor time and opens, and the staleness query, fresh and all stale."""
     library, home = folder / "library", folder / "home"
     write_documents(library, range(n_files))
-    settings = Settings(home=home, library=library)
+    settings = Settings.model_validate({"home": home, "library": library})
     start_embedded(home)
     try:
         pool = open_pool(postgres_url(settings))

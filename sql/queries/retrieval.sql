@@ -110,15 +110,45 @@ SELECT c.chunk_id, c.publication_id, ts_rank(c.content_tsv, asked.words, 1)::flo
  LIMIT %(depth)s;
 
 -- name: hydrate
--- Everything an answer shows of its chunks, in the order given.
+-- Everything an answer shows of its chunks, in the order given, and what shaping them to passages needs.
 SELECT c.chunk_id, c.doc_id, d.source_id::text AS source_id, c.publication_id, d.source_path, w.key AS workspace, d.title, d.file_type,
        c.content, c.context, c.char_start, c.char_end, c.start_line, c.end_line, c.page_start, c.page_end, c.section_path,
-       c.chunk_type, coalesce(c.metadata ->> 'extraction', d.extraction) AS extraction
+       c.chunk_type, c.n_tokens, coalesce(c.metadata ->> 'extraction', d.extraction) AS extraction, c.chunk_index, c.text_hash
   FROM unnest(%(chunk_ids)s::text[], %(publication_ids)s::bigint[]) WITH ORDINALITY AS wanted (chunk_id, publication_id, place)
   JOIN chunks AS c ON c.chunk_id = wanted.chunk_id AND c.publication_id = wanted.publication_id
   JOIN documents AS d ON d.publication_id = c.publication_id
   JOIN workspaces AS w ON w.workspace_id = d.workspace_id
  ORDER BY wanted.place;
+
+-- name: texts_between
+-- Stretches of documents' texts, in the order given; offsets from 0, ends exclusive.
+SELECT substr(d.text, wanted.first + 1, wanted.last - wanted.first)
+  FROM unnest(%(publication_ids)s::bigint[], %(starts)s::integer[], %(ends)s::integer[])
+       WITH ORDINALITY AS wanted (publication_id, first, last, place)
+  JOIN documents AS d ON d.publication_id = wanted.publication_id
+ ORDER BY wanted.place;
+
+-- name: copies
+-- The first places in scope at which each text stands, by path and position.
+SELECT place.text_hash, place.chunk_id, place.doc_id, place.source_id, place.source_path, place.char_start, place.char_end,
+       place.page_start, place.page_end
+  FROM unnest(%(text_hashes)s::text[]) AS wanted (text_hash)
+ CROSS JOIN LATERAL (
+       SELECT c.text_hash, c.chunk_id, c.doc_id, d.source_id::text AS source_id, d.source_path, c.char_start, c.char_end, c.page_start,
+              c.page_end, c.chunk_index
+         FROM chunks AS c
+         JOIN documents AS d ON d.publication_id = c.publication_id
+         JOIN workspaces AS w ON w.workspace_id = d.workspace_id
+        WHERE c.text_hash = wanted.text_hash AND {in_scope} AND {passage_in_scope}
+        ORDER BY d.source_path, c.chunk_index
+        LIMIT %(listed)s) AS place
+ ORDER BY place.source_path, place.chunk_index;
+
+-- name: vectors_of
+-- The vectors of chunks, with their place in the order given, from 1.
+SELECT wanted.place, v.embedding
+  FROM unnest(%(publication_ids)s::bigint[], %(chunk_indexes)s::integer[]) WITH ORDINALITY AS wanted (publication_id, chunk_index, place)
+  JOIN {vectors} AS v ON v.publication_id = wanted.publication_id AND v.chunk_index = wanted.chunk_index;
 
 -- name: read_text
 -- The live text of a source.

@@ -123,6 +123,8 @@ class StemmaClient:
         return self._send(method, path, **request).json()
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        if "json" in request:  # by ourselves: a str may hold lone surrogates, which have no UTF-8; escaped, the service leaves them out
+            request |= {"content": json.dumps(request.pop("json")), "headers": {"Content-Type": "application/json"}}
         try:
             response = self._http.request(method, path, **request)
         except httpx.TransportError as error:

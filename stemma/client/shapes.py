@@ -17,10 +17,24 @@ class Trace(TypedDict):
     final_rank: int
 
 
+class Place(TypedDict):
+    """Another place at which a passage stands (`Place`)."""
+
+    chunk_id: str
+    doc_id: str
+    source_id: str
+    source_path: str
+    char_start: int
+    char_end: int
+    page_start: int | None
+    page_end: int | None
+
+
 class Hit(TypedDict):
     """A passage with all that is needed to cite it (`Hit`)."""
 
     chunk_id: str
+    chunk_ids: list[str]
     doc_id: str
     source_id: str
     publication_id: int
@@ -38,7 +52,9 @@ class Hit(TypedDict):
     page_end: int | None
     section_path: list[str]
     chunk_type: str
+    n_tokens: int
     extraction: str
+    also_at: list[Place]
     score: float
     trace: Trace | None
 
@@ -48,6 +64,7 @@ class SearchAnswer(TypedDict):
 
     query: str
     method: str
+    searched: list[str]
     hits: list[Hit]
     degraded: list[str]
 

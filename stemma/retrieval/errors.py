@@ -1,7 +1,7 @@
 """What a search refuses, and why.
 
 StemmaError
- ├─ RequestError     EmptyQuery, QueryTooLong, InvalidK, UnknownMethod
+ ├─ RequestError     EmptyQuery, QueryTooLong, InvalidK, InvalidShape, UnknownMethod
  ├─ Unavailable      QueryTimeout
  └─ ConfigurationError  EmbeddingMismatch
 """
@@ -27,6 +27,12 @@ class InvalidK(RequestError):
     """The number of hits is out of bounds."""
 
     code, remedy = "invalid_k", "Ask for 1 to 1000 hits."
+
+
+class InvalidShape(RequestError):
+    """A measure of how passages are shaped is out of bounds."""
+
+    code, remedy = "invalid_shape", "Ask for a diversity from 0 to 1 and for at least one token."
 
 
 class UnknownMethod(RequestError):

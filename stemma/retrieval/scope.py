@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from psycopg import sql
 
@@ -11,7 +11,7 @@ from sql import load_queries
 from stemma.lexical.index import Scope
 
 EVERYWHERE = Scope()
-_LARGEST_INTEGER = 2**31 - 1
+LAST_PAGE = 2**31 - 1  # the largest number that the column holds
 
 
 def normalized(scope: Scope) -> Scope:
@@ -57,12 +57,16 @@ def scoped(name: str, **identifiers: sql.Composable) -> sql.Composed:
 
 def as_parameters(scope: Scope) -> dict[str, Any]:
     """The values that the conditions of `scoped` bind."""
-    parts: dict[str, Any] = {name: list(part) if isinstance(part, tuple) else part for name, part in vars(scope).items() if name != "pages"}
+    parts = {name: _as_array(part) for name, part in vars(scope).items() if name != "pages"}
     pages = scope.pages
     return parts | {
         "first_pages": None if pages is None else [first for first, _ in pages],
         "last_pages": None if pages is None else [last for _, last in pages],
     }
+
+
+def _as_array(part: Any) -> Any:
+    return list(cast(tuple[str, ...], part)) if isinstance(part, tuple) else part
 
 
 def without_unstorable(text: str) -> str:
@@ -80,10 +84,10 @@ def _each(values: Iterable[str] | None, change: Callable[[str], str]) -> tuple[s
 
 
 def _page_ranges(pages: tuple[tuple[int, int], ...] | None) -> tuple[tuple[int, int], ...] | None:
-    """Those of the ranges that some page can lie in, within the integers that PostgreSQL has."""
+    """Those of the ranges that some page can lie in, within the numbers that pages can have."""
     if pages is None:
         return None
-    return tuple((max(first, 1), min(last, _LARGEST_INTEGER)) for first, last in pages if max(first, 1) <= min(last, _LARGEST_INTEGER))
+    return tuple((max(first, 1), min(last, LAST_PAGE)) for first, last in pages if max(first, 1) <= min(last, LAST_PAGE))
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:

@@ -1,14 +1,16 @@
 """What requests carry and operations return, beside the search answer; one name per thing, the same as in SQL and on the command line."""
 
 from datetime import datetime
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from stemma.lexical.index import Scope
 from stemma.library.listing import Status
-from stemma.retrieval.scope import is_storable, without_unstorable
+from stemma.retrieval.passages import Shape
+from stemma.retrieval.question import SearchRequest
+from stemma.retrieval.scope import EVERYWHERE, LAST_PAGE, is_storable, without_unstorable
 from stemma.store.rows import AssetStage
 
 
@@ -29,8 +31,22 @@ Text = Annotated[str, BeforeValidator(cleaned)]
 Names = Annotated[list[str], BeforeValidator(_storable)]
 
 
+class PageRange(BaseModel):
+    """Pages, slides or sheets, numbered from 1."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    first: int = Field(1, strict=True)
+    last: int | None = Field(None, strict=True, description="Included; null: to the end.")
+
+    def pages(self) -> tuple[int, int]:
+        """First and last."""
+        return self.first, LAST_PAGE if self.last is None else self.last
+
+
 class ScopeBody(BaseModel):
-    """Where to look; the parts are joined by AND. An absent or null part restricts nothing, an empty list matches nothing."""
+    """Where to look; values of a part are joined by OR, the parts by AND. An absent or null part restricts nothing, an empty list matches
+    nothing."""
 
     model_config = ConfigDict(extra="forbid")  # a misspelt restriction must not become none
 
@@ -38,10 +54,36 @@ class ScopeBody(BaseModel):
     folders: Names | None = Field(None, description="Folders relative to the library; each stands for its subtree.")
     documents: Names | None = Field(None, description="source_ids or doc_ids.")
     file_types: Names | None = Field(None, description="Extensions without the dot.")
+    document_types: Names | None = Field(None, description="FILE, NOTE, ARTIFACT or THREAD_DAY.")
+    languages: Names | None = Field(None, description="ISO 639-1 codes; an empty one stands for what has no known language.")
+    pages: list[PageRange] | None = Field(None, description="Passages that touch one of these; formats without pages have none.")
+    sections: Names | None = Field(None, description="Headings, as they are written; passages below one of them, however deep.")
+    modified_from: datetime | None = Field(None, description="By the document's own clock, its file's mtime; without a zone, UTC.")
+    modified_before: datetime | None = Field(None, description="Excluded.")
+    ingested_from: datetime | None = Field(None, description="By the clock of the ingest.")
+    ingested_before: datetime | None = Field(None, description="Excluded.")
 
     def scope(self) -> Scope:
         """The scope that a search takes."""
-        return Scope(**{name: None if values is None else tuple(values) for name, values in self.model_dump().items()})
+        parts = {name: _as_tuple(part) for name, part in self if name != "pages"}
+        return Scope(**parts, pages=None if self.pages is None else tuple(pages.pages() for pages in self.pages))
+
+
+def _as_tuple(part: Any) -> Any:
+    return tuple(cast(list[str], part)) if isinstance(part, list) else part
+
+
+class ShapeBody(BaseModel):
+    """How ranked chunks become passages. By default each chunk is a passage of its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    merge: bool = Field(False, strict=True, description="Chunks that follow each other in a document become one passage.")
+    fold: bool = Field(False, strict=True, description="Equal texts become one passage, which lists the other places in `also_at`.")
+    diversity: float = Field(
+        0.0, description="0 to 1: how much likeness to better passages, and being of their document, counts against relevance."
+    )
+    max_tokens: int | None = Field(None, strict=True, description="Tokens of all passages together; what does not fit is passed over.")
 
 
 class SearchBody(BaseModel):
@@ -55,21 +97,44 @@ class SearchBody(BaseModel):
                 {
                     "query": "holiday carry-over",
                     "k": 10,
-                    "scope": {"workspaces": ["handbook"], "folders": None, "file_types": ["pdf", "docx"]},
+                    "scope": {
+                        "workspaces": ["handbook"],
+                        "folders": None,
+                        "file_types": ["pdf", "docx"],
+                        "modified_from": "2024-01-01T00:00:00Z",
+                    },
+                    "shape": {"merge": True, "fold": True, "max_tokens": 2000},
                 },
             ]
         },
     )
 
     query: Text = Field(description="Plain words; no character of it is an operator unless `operators` says so. At most 10,000 characters.")
-    method: Text | None = Field(None, description="semantic, bm25 or hybrid; null: the setting RETRIEVAL_METHOD.")
-    k: int = Field(10, strict=True, description="Hits wanted, 1 to 1000.", json_schema_extra={"minimum": 1, "maximum": 1000})
+    method: Text | None = Field(None, description="semantic, bm25, hybrid, reranked, hyde or expanded; null: the setting RETRIEVAL_METHOD.")
+    k: int = Field(
+        10,
+        strict=True,
+        description="Passages wanted, 1 to 1000, counted after neighbours were merged and duplicates folded.",
+        json_schema_extra={"minimum": 1, "maximum": 1000},
+    )
     scope: ScopeBody | None = None
     operators: bool = Field(
         False,
         strict=True,
         description='Read the query as `+needed -unwanted "as it stands" begin*` in the keyword arm; without it no character is an operator.',
     )
+    shape: ShapeBody | None = None
+
+    def request(self) -> SearchRequest:
+        """What the search is asked."""
+        return SearchRequest(
+            self.query,
+            method=self.method,
+            k=self.k,
+            scope=self.scope.scope() if self.scope else EVERYWHERE,
+            operators=self.operators,
+            shape=Shape(**self.shape.model_dump()) if self.shape else Shape(),
+        )
 
 
 class Health(BaseModel):

@@ -5,8 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 
 from stemma.retrieval.answer import SearchAnswer
-from stemma.retrieval.scope import EVERYWHERE
-from stemma.retrieval.search import SearchRequest
 from stemma.service.bodies import SearchBody
 from stemma.service.problems import PROBLEMS, Problem
 from stemma.service.state import Service
@@ -36,9 +34,7 @@ RunningService = Annotated[Service, Depends(service_of)]
 def search_corpus(body: SearchBody, service: RunningService) -> SearchAnswer:
     """The k best live passages in scope, all read from one snapshot; empty before the first ingest.
 
-    `degraded` is not empty when the answer is less than its method promises, for instance while the keyword index is away.
+    `degraded` is not empty when the answer is less than its method promises, for instance while the keyword index is away, or when
+    `hyde` has no language model. `shape` merges neighbours, folds equal texts, mixes documents and keeps a budget of tokens.
     """
-    request = SearchRequest(
-        body.query, method=body.method, k=body.k, scope=body.scope.scope() if body.scope else EVERYWHERE, operators=body.operators
-    )
-    return service.search(request, service.current_settings())
+    return service.search(body.request(), service.current_settings())

@@ -16,7 +16,8 @@ from stemma.errors import Unavailable
 from stemma.lexical.tantivy_index import TantivyIndex
 from stemma.retrieval.answer import METHODS, Hit, SearchAnswer
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
-from stemma.retrieval.search import SearchRequest, search_by_active_model
+from stemma.retrieval.question import SearchRequest
+from stemma.retrieval.search import search_by_active_model
 from stemma.retrieval.snapshot import snapshot
 from stemma.settings import Settings
 from stemma.store.embedding_indexes import active_embedding_index

@@ -7,6 +7,7 @@ import { beginning, from, markedPieces } from "./words.js";
 
 const K = 10;
 const K_MORE = 50;
+const FILTERS = ["workspace", "folder", "type", "section", "from", "before", "whole"]; // parameters of the address, and ids of their controls
 let shown = null; // address of the answer on the page, so that coming back from a document asks nothing again
 let pending = null;
 
@@ -48,6 +49,7 @@ function result(hit, query) {
       trail.length ? element("span", { className: "trail" }, separated(trail.map((heading) => element("span", {}, heading)), "›", "dot")) : null,
       element("span", { className: hit.chunk_type === "prose" ? "passage" : "passage fixed" }, passage),
       element("span", { className: "place" }, place.join(" · "))),
+    hit.also_at.length ? element("p", { className: "place" }, `Also in ${hit.also_at.map((other) => other.source_path).join(" · ")}`) : null,
     lineageButton({ chunk: hit.chunk_id }));
 }
 
@@ -56,18 +58,38 @@ function say(text, failed = false) {
   byId("search-state").classList.toggle("error", failed);
 }
 
-async function ask(query, method, workspace, k) {
+const words = (text) => text.split(/[\s,]+/).filter(Boolean);
+const some = (values) => (values.length ? values : null); // an empty list would match nothing
+const startOfDay = (day) => (day ? new Date(`${day}T00:00`).toISOString() : null); // midnight where the reader is
+
+/** The body of a search for the parameters of an address. */
+function body(parameters) {
+  const given = (name) => parameters.get(name)?.trim() ?? "";
+  return {
+    query: given("q"), method: parameters.get("method"), k: Number(parameters.get("k")) || K,
+    scope: {
+      workspaces: some([given("workspace")].filter(Boolean)), folders: some([given("folder")].filter(Boolean)),
+      file_types: some(words(given("type"))), sections: some([given("section")].filter(Boolean)),
+      modified_from: startOfDay(given("from")), modified_before: startOfDay(given("before")),
+    },
+    shape: { merge: given("whole") === "1", fold: given("whole") === "1" },
+  };
+}
+
+async function ask(parameters) {
   pending?.abort();
   pending = new AbortController();
   const { signal } = pending;
   say("Searching …");
   const began = performance.now();
   try {
-    const answer = await search({ query, method, k, scope: { workspaces: workspace ? [workspace] : null } }, signal);
+    const asked = body(parameters);
+    const answer = await search(asked, signal);
     const seconds = ((performance.now() - began) / 1000).toFixed(2);
-    byId("results").replaceChildren(...answer.hits.map((hit) => result(hit, query)));
-    if (answer.hits.length === k && k < K_MORE) byId("results").append(moreLink(query, method, workspace));
-    say([answer.hits.length ? `${count(answer.hits.length, "passage")} in ${seconds} s` : "Nothing found.", ...answer.degraded].join(" "));
+    byId("results").replaceChildren(...answer.hits.map((hit) => result(hit, asked.query)));
+    if (answer.hits.length === asked.k && asked.k < K_MORE) byId("results").append(moreLink(parameters));
+    const others = answer.searched.length ? [`Also searched: ${answer.searched.join(" · ")}.`] : [];
+    say([answer.hits.length ? `${count(answer.hits.length, "passage")} in ${seconds} s` : "Nothing found.", ...others, ...answer.degraded].join(" "));
   } catch (problem) {
     if (problem.name === "AbortError") return;
     shown = null;
@@ -76,15 +98,23 @@ async function ask(query, method, workspace, k) {
   }
 }
 
-const searchAddress = (query, method, workspace, k) => {
-  const parameters = new URLSearchParams({ q: query, method });
-  if (workspace) parameters.set("workspace", workspace);
-  if (k !== K) parameters.set("k", k);
-  return `#/search?${parameters}`;
-};
+const searchAddress = (parameters) => `#/search?${parameters}`;
 
-function moreLink(query, method, workspace) {
-  return element("li", { className: "more" }, element("a", { href: searchAddress(query, method, workspace, K_MORE) }, "Show more passages"));
+function moreLink(parameters) {
+  const more = new URLSearchParams(parameters);
+  more.set("k", K_MORE);
+  return element("li", { className: "more" }, element("a", { href: searchAddress(more) }, "Show more passages"));
+}
+
+/** What the form asks, as parameters of an address: nothing for what is not restricted. */
+function formParameters() {
+  const parameters = new URLSearchParams({ q: byId("query").value.trim(), method: byId("method").value });
+  for (const name of FILTERS) {
+    const control = byId(name);
+    const value = control.type === "checkbox" ? (control.checked ? "1" : "") : control.value.trim();
+    if (value) parameters.set(name, value);
+  }
+  return parameters;
 }
 
 /** Shows the view for its address; an address without a query leaves the last answer where it is. */
@@ -92,16 +122,21 @@ export function showSearch(parameters) {
   const query = parameters.get("q") ?? "";
   document.title = query ? `${query} · Stemma` : "Stemma";
   if (!query) return byId("query").focus();
-  const workspace = parameters.get("workspace") ?? "";
+  ensureOption(parameters.get("workspace") ?? "");
   byId("query").value = query;
   byId("method").value = parameters.get("method") ?? "hybrid";
-  ensureOption(workspace);
-  byId("workspace").value = workspace;
-  const k = Number(parameters.get("k")) || K;
-  const wanted = searchAddress(query, byId("method").value, workspace, k);
+  for (const name of FILTERS) {
+    const control = byId(name);
+    if (control.type === "checkbox") control.checked = parameters.get(name) === "1";
+    else control.value = parameters.get(name) ?? "";
+  }
+  if (FILTERS.some((name) => name !== "workspace" && parameters.has(name))) byId("filters").open = true;
+  const asked = formParameters();
+  if (parameters.has("k")) asked.set("k", parameters.get("k"));
+  const wanted = searchAddress(asked);
   if (wanted === shown) return;
   shown = wanted;
-  ask(query, byId("method").value, workspace, k);
+  ask(asked);
 }
 
 function ensureOption(workspace) {
@@ -120,11 +155,11 @@ export function setWorkspaces(workspaces) {
 }
 
 function submit() {
-  const query = byId("query").value.trim();
-  if (!query) return say("Type what you are looking for.");
-  const wanted = searchAddress(query, byId("method").value, byId("workspace").value, K);
+  const asked = formParameters();
+  if (!asked.get("q")) return say("Type what you are looking for.");
+  const wanted = searchAddress(asked);
   shown = null; // asking again is meant
-  if (location.hash === wanted) showSearch(new URLSearchParams(wanted.split("?")[1]));
+  if (location.hash === wanted) showSearch(asked);
   else location.hash = wanted;
 }
 
@@ -132,7 +167,7 @@ byId("search-form").addEventListener("submit", (event) => {
   event.preventDefault();
   submit();
 });
-for (const id of ["method", "workspace"]) byId(id).addEventListener("change", () => byId("query").value.trim() && submit());
+for (const id of ["method", ...FILTERS]) byId(id).addEventListener("change", () => byId("query").value.trim() && submit());
 
 byId("view-search").addEventListener("keydown", (event) => {
   if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;

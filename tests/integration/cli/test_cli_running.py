@@ -118,8 +118,15 @@ def test_search_prints_what_the_service_returns(running, method):
 
 
 def test_a_search_that_cannot_be_answered_ends_with_2_and_the_service_s_code(running):
-    refused = running.run("search", "  ")
-    assert (refused.returncode, refused.stderr.split(":")[0]) == (2, "empty_query")
+    for asked, code in ((["  "], "empty_query"), (["x" * 100_000], "query_too_long"), (["leave", "-k", "100000"], "invalid_k")):
+        refused = running.run("search", *asked)
+        assert (refused.returncode, refused.stderr.split(":")[0]) == (2, code)
+
+
+def test_restrictions_and_shape_reach_the_service(running):
+    hits = running.json("search", "leave", "--folder", "handbook", "--type", "md", "--ingested-from", "2020-01-01", "--merge")["hits"]
+    assert {hit["source_path"].split("/")[0] for hit in hits} == {"handbook"}
+    assert running.json("search", "leave", "--modified-before", "1990-01-01")["hits"] == []
 
 
 def test_a_workspace_restricts_a_search(running):

@@ -15,7 +15,7 @@ from stemma.client import ServiceAway, ServiceRefused, StemmaClient, shapes
 from stemma.mcp.server import mcp_server
 
 SHAPES = {
-    shapes.Trace: "RetrievalTrace", shapes.Hit: "Hit", shapes.SearchAnswer: "SearchAnswer", shapes.Source: "SourceBody",
+    shapes.Trace: "RetrievalTrace", shapes.Hit: "Hit", shapes.Place: "Place", shapes.SearchAnswer: "SearchAnswer", shapes.Source: "SourceBody",
     shapes.Document: "DocumentBody", shapes.DocumentList: "SourceList", shapes.Chunk: "ChunkBody", shapes.ChunkList: "ChunkList",
     shapes.Problem: "Problem",
 }  # fmt: skip

@@ -96,6 +96,20 @@ def test_an_address_opens_what_it_names(page, address):
     assert "sem" not in page.locator(".badges").first.inner_text()
 
 
+def test_filters_are_part_of_the_address_and_narrow_the_answer_down(page, address):
+    page.goto(f"{address}/#/search?q=needle&method=bm25&workspace=odd&type=exe")
+    expect(page.locator("#search-state")).to_contain_text("Nothing found.")
+    assert page.input_value("#type") == "exe"
+    page.fill("#type", "md, txt")
+    page.check("#whole")
+    page.wait_for_selector("#results a.result")
+    assert page.evaluate("new URLSearchParams(location.hash.split('?')[1]).get('type')") == "md, txt"
+    assert page.evaluate("new URLSearchParams(location.hash.split('?')[1]).get('whole')") == "1"
+    page.fill("#before", "1990-01-01")
+    page.keyboard.press("Enter")
+    expect(page.locator("#search-state")).to_contain_text("Nothing found.")
+
+
 def test_a_span_deep_in_a_long_text_is_exact_and_the_rest_can_be_shown(page, address):
     hit = page.request.post(f"{address}/api/search", data={"query": "Paragraph 11000", "method": "bm25", "k": 1}).json()["hits"][0]
     page.goto(f"{address}/#/document/{hit['doc_id']}?from={hit['char_start']}&to={hit['char_end']}")

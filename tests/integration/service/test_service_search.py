@@ -4,10 +4,13 @@ import json
 
 import pytest
 
+from stemma.retrieval.answer import METHODS
+
 PASSAGE = "Backups are restored on a spare machine every quarter, and the result is signed."
 HIT_FIELDS = {
     "chunk_id", "doc_id", "source_id", "publication_id", "source_path", "workspace", "title", "file_type", "content", "context", "char_start",
-    "char_end", "start_line", "end_line", "page_start", "page_end", "section_path", "chunk_type", "extraction", "score", "trace",
+    "char_end", "start_line", "end_line", "page_start", "page_end", "section_path", "chunk_type", "extraction", "score", "trace", "chunk_ids",
+    "n_tokens", "also_at",
 }  # fmt: skip
 TRACE_FIELDS = {
     "semantic_rank", "semantic_score", "bm25_rank", "bm25_score", "fused_score", "fused_rank", "rerank_score", "rerank_delta", "final_rank",
@@ -20,11 +23,11 @@ def published(corpus):
     return corpus.publish("ops/backup.md", "How we run the servers.", PASSAGE, page=2)
 
 
-@pytest.mark.parametrize("method", ["semantic", "bm25", "hybrid"])
+@pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_the_passage_with_all_its_fields(client, published, method):
     answer = client.post("/api/search", json={"query": "how often are backups restored", "method": method, "k": 1}).json()
     (hit,) = answer["hits"]
-    assert set(answer) == {"query", "method", "hits", "degraded"}
+    assert set(answer) == {"query", "method", "searched", "hits", "degraded"}
     assert (set(hit), set(hit["trace"])) == (HIT_FIELDS, TRACE_FIELDS)
     assert (answer["method"], hit["content"], hit["chunk_id"]) == (method, PASSAGE, published.chunk_ids[1])
 
@@ -58,6 +61,15 @@ def test_the_method_is_hybrid_unless_the_setting_says_otherwise(client, corpus):
         ({"documents": []}, set()),
         ({"folders": ["\ud800"]}, set()),
         ({"folders": ["/"]}, {"cooking/soup.md", "ops/backup.md"}),
+        ({"workspaces": ["absent"]}, set()),
+        ({"pages": [{"first": 2, "last": 2}]}, {"ops/backup.md"}),
+        ({"pages": [{"first": 10**30, "last": -(10**30)}]}, set()),
+        ({"sections": ["Top", "\udfff"], "document_types": ["file"]}, {"cooking/soup.md", "ops/backup.md"}),
+        (
+            {"ingested_from": "0001-01-01T00:00:00+14:00", "ingested_before": "9999-12-31T23:59:59-14:00"},
+            {"cooking/soup.md", "ops/backup.md"},
+        ),
+        ({"modified_before": "1970-01-01T00:00:00Z"}, set()),
     ],
 )
 def test_a_null_part_restricts_nothing_and_an_empty_one_matches_nothing(client, scope, paths):
@@ -76,6 +88,14 @@ def test_a_null_part_restricts_nothing_and_an_empty_one_matches_nothing(client, 
         ({"query": "x" * 10_001}, "query_too_long"),
         ({"query": "x", "k": 0}, "invalid_k"),
         ({"query": "x", "k": 1_001}, "invalid_k"),
+        ({"query": "x", "k": 100_000}, "invalid_k"),
+        ({"query": "x", "k": -(10**30)}, "invalid_k"),
+        ({"query": "x" * 1_000_000}, "query_too_long"),
+        ({"query": "x", "shape": {"diversity": 2}}, "invalid_shape"),
+        ({"query": "x", "shape": {"max_tokens": 0}}, "invalid_shape"),
+        ({"query": "x", "shape": {"merge": "yes"}}, "invalid_request"),
+        ({"query": "x", "scope": {"pages": [3]}}, "invalid_request"),
+        ({"query": "x", "scope": {"modified_from": "yesterday"}}, "invalid_request"),
         ({"query": "x", "method": "graph"}, "unknown_method"),
         ({"query": "x", "scope": {"worspaces": ["a"]}}, "invalid_request"),
         ({"query": "x", "kk": 3}, "invalid_request"),
@@ -101,6 +121,22 @@ def test_a_body_that_is_no_json_is_refused(client):
 def test_an_invalid_request_names_the_fields(client):
     problem = client.post("/api/search", json={"query": "x", "k": "many", "scope": {"folders": "a"}}).json()
     assert {part["field"] for part in problem["invalid"]} == {"body.k", "body.scope.folders"}
+
+
+@pytest.mark.parametrize("query", ["the of and", "?!… --", "\U0001f600", "a\0b", "\udc00 soup", "x" * 10_000, "NOT AND OR (", "\u0301"])
+def test_a_query_of_nothing_that_counts_is_answered(client, query):
+    for method in ("semantic", "bm25", "hybrid"):
+        content = json.dumps({"query": query, "method": method, "k": 1000})
+        response = client.post("/api/search", content=content, headers={"content-type": "application/json"})
+        assert response.status_code == 200
+        assert all(hit["trace"] for hit in response.json()["hits"])
+
+
+def test_passages_are_shaped_as_they_are_asked_for(client):
+    shape = {"merge": True, "fold": True, "diversity": 0.5, "max_tokens": 500}
+    hits = client.post("/api/search", json={"query": "soup bread", "k": 5, "shape": shape}).json()["hits"]
+    merged = next(hit for hit in hits if hit["source_path"] == "cooking/soup.md")
+    assert (len(merged["chunk_ids"]), merged["content"]) == (2, "Onion soup needs patience and butter.\n\nServe it with toasted bread.")
 
 
 @pytest.mark.parametrize("method", ["semantic", "bm25", "hybrid"])

@@ -12,7 +12,8 @@ from stemma.library.progress import progress
 from stemma.library.selection import Selection, delete_selected, select_sources
 from stemma.library.wishes import request_ingest
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
-from stemma.retrieval.search import SearchRequest, search
+from stemma.retrieval.question import SearchRequest
+from stemma.retrieval.search import search
 from stemma.stages.corpus import publish_documents
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from stemma import settings as stemma_settings
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
-from stemma.retrieval.search import SearchRequest, search_by_active_model
+from stemma.retrieval.question import SearchRequest
+from stemma.retrieval.search import search_by_active_model
 from stemma.stages import keyword_rebuild
 from stemma.stages.corpus import publish_documents
 from stemma.stages.keyword_rebuild import rebuild_keyword_index, tend_keyword_index

@@ -12,7 +12,8 @@ from stemma.embedding.sentence_transformers_embedder import UnsoundVector
 from stemma.errors import EmbeddingMissing
 from stemma.retrieval.errors import EmbeddingMismatch
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
-from stemma.retrieval.search import SearchRequest, search, search_by_active_model
+from stemma.retrieval.question import SearchRequest
+from stemma.retrieval.search import search, search_by_active_model
 from stemma.stages import reembed as reembedding
 from stemma.stages.corpus import publish_documents
 from stemma.stages.models_at_hand import ModelNotAtHand

@@ -65,7 +65,7 @@ def test_forgetting_half_of_a_pair_is_refused_and_forgetting_both_is_not(connect
     with pytest.raises(InvalidSetting):
         app_settings.unset_overrides(connection, base, ["BM25_WEIGHT"])
     left = app_settings.unset_overrides(connection, base, ["BM25_WEIGHT", "semantic_weight"])
-    assert (left.semantic_weight, app_settings.read_overrides(connection)) == (0.5, {})
+    assert (left.semantic_weight, app_settings.read_overrides(connection)) == (0.4, {})
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ def hit(content: str, chunk_id: str = ONE, char_start: int = 100) -> Hit:
         chunk_id=chunk_id, doc_id=chunk_id.partition("::")[0], source_id="s", publication_id=1, source_path="a.md", workspace="default",
         title="A", file_type="md", content=content, context=None, char_start=char_start, char_end=char_start + len(content), start_line=1,
         end_line=1, page_start=None, page_end=None, section_path=[], chunk_type="prose", extraction="text", score=1.0,
+        chunk_ids=[chunk_id], n_tokens=1,
     )  # fmt: skip
 
 

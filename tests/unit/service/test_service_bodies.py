@@ -1,12 +1,15 @@
 """What a request may carry."""
 
 import json
+from dataclasses import fields
 
 import pytest
 from pydantic import ValidationError
 
 from stemma.lexical.index import Scope
-from stemma.service.bodies import ScopeBody, SearchBody
+from stemma.retrieval.passages import Shape
+from stemma.retrieval.scope import LAST_PAGE
+from stemma.service.bodies import ScopeBody, SearchBody, ShapeBody
 from stemma.service.bodies_conversations import stored_scope
 from stemma.service.middleware import allowed_hosts
 
@@ -16,7 +19,7 @@ def body(text):
 
 
 def test_only_the_query_is_required():
-    assert body('{"query": "x"}').model_dump() == {"query": "x", "method": None, "k": 10, "scope": None}
+    assert body('{"query": "x"}').model_dump() == {"query": "x", "method": None, "k": 10, "scope": None, "operators": False, "shape": None}
 
 
 def test_null_and_absent_parts_are_the_same_and_an_empty_list_stays_one():
@@ -54,3 +57,13 @@ def test_a_service_on_loopback_answers_to_the_names_of_this_machine_only():
     assert allowed_hosts("127.0.0.1") == {"127.0.0.1", "localhost", "::1"}
     assert allowed_hosts("Stemma.lan") == {"127.0.0.1", "localhost", "::1", "stemma.lan"}
     assert allowed_hosts("0.0.0.0") is None
+
+
+def test_every_part_of_a_scope_can_be_asked_for():
+    assert set(ScopeBody.model_fields) == {part.name for part in fields(Scope)}
+    assert set(ShapeBody.model_fields) == {part.name for part in fields(Shape)}
+
+
+def test_pages_are_ranges_that_may_be_open():
+    scope = body('{"query": "x", "scope": {"pages": [{"first": 3, "last": 5}, {"first": 9}]}}').request().scope
+    assert scope.pages == ((3, 5), (9, LAST_PAGE))

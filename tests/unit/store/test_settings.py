@@ -51,7 +51,7 @@ def test_the_new_name_wins_over_the_old_switch(monkeypatch):
         ("CONTEXTUALIZER", "llm", "CONTEXTUALIZER cannot be 'llm'; allowed: none | structural"),
         ("SERVICE_PORT", "70000", "SERVICE_PORT cannot be '70000'; allowed: whole number >= 1, <= 65535"),
         ("CHUNK_OVERLAP", "800", r"CHUNK_OVERLAP \(800\) must be smaller than CHUNK_SIZE \(800\)"),
-        ("SEMANTIC_WEIGHT", "0.7", r"SEMANTIC_WEIGHT \(0\.7\) and BM25_WEIGHT \(0\.5\) must sum to 1"),
+        ("SEMANTIC_WEIGHT", "0.7", r"SEMANTIC_WEIGHT \(0\.7\) and BM25_WEIGHT \(0\.6\) must sum to 1"),
         ("RECONCILE_INTERVAL_S", "1000000000000", r"RECONCILE_INTERVAL_S \(1000000000000\) must be at most 315360000"),
         ("PARSE_MEMORY_BYTES", "9" * 21, r"PARSE_MEMORY_BYTES \(9+\) must be at most 1000000000000000"),
         ("PARSE_TIMEOUT_S", "inf", "PARSE_TIMEOUT_S cannot be 'inf'; allowed: number > 0"),
