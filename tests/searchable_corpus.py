@@ -178,10 +178,10 @@ class SearchableCorpus:
             INSERT INTO documents (publication_id, doc_id, source_id, workspace_id, source_path, source, file_name, file_type, document_type,
                                    content_hash, title, text, blocks, pages, parser, parser_version, chunker, extraction, used_ocr, n_chars,
                                    n_pages, n_chunks, parsing_fingerprint, chunking_fingerprint, contextualizing_fingerprint,
-                                   document_output_hash, output_hash, run_id, file_modified_at, ingested_at)
+                                   document_output_hash, output_hash, run_id, language, file_modified_at, ingested_at)
             SELECT %(publication_id)s, %(doc_id)s, %(source_id)s, workspace_id, %(source_path)s, %(source_path)s, %(file_name)s,
                    %(file_type)s, %(document_type)s, %(content_hash)s, %(file_name)s, %(text)s, %(nothing)s, %(nothing)s, 'test', '1', 'test', 'text', false,
-                   char_length(%(text)s), 0, %(n_chunks)s, 'p', 'c', 'x', 'd', 'o', 'test', %(file_modified_at)s, %(ingested_at)s
+                   char_length(%(text)s), 0, %(n_chunks)s, 'p', 'c', 'x', 'd', 'o', 'test', %(language)s, %(file_modified_at)s, %(ingested_at)s
               FROM workspaces WHERE key = %(workspace)s
             """,
             {

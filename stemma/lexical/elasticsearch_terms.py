@@ -129,9 +129,12 @@ def _on_pages(first: int, last: int) -> dict[str, Any]:
     return {"bool": {"filter": [{"range": {"page_start": {"lte": last}}}, {"range": {"page_end": {"gte": first}}}]}}
 
 
+_FIRST_DAY, _LAST_DAY = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)  # no zone and no rounding leads out of them
+
+
 def _milliseconds(moment: datetime, *, up: bool) -> str:
     """The moment in whole milliseconds, which is what the server keeps of dates."""
-    moment = moment.astimezone(UTC)
+    moment = min(max(moment, _FIRST_DAY), _LAST_DAY).astimezone(UTC)
     whole = moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
     return (whole + timedelta(milliseconds=1) if up and whole < moment else whole).isoformat(timespec="milliseconds")
 

@@ -5,7 +5,7 @@ A text is indexed under the two readings of `stemma.lexical.analysis`, each for 
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ MAX_QUERY_TERMS = 1_024
 KEYWORD_FIELDS = ("publication", "source_id", "doc_id", "workspace", "folders", "file_type", "document_type", "language", "sections")
 PAGE_FIELDS = ("page_start", "page_end")
 DATE_FIELDS = ("file_modified_at", "ingested_at")
+EARLIEST, LATEST = datetime(1678, 1, 1, tzinfo=UTC), datetime(2262, 1, 1, tzinfo=UTC)
+"""What the engine can keep, nanoseconds in 64 bits; a clock beyond counts as the nearest of the two."""
 
 
 @cache
@@ -78,7 +80,7 @@ def document(entry: str, row: dict[str, Any]) -> "tantivy.Document":
             made.add_integer(name, row[name])
     for name in DATE_FIELDS:
         if row[name] is not None:
-            made.add_date(name, row[name])
+            made.add_date(name, min(max(row[name], EARLIEST), LATEST))
     made.add_integer("original_index", row["original_index"])
     for english, neutral in zip(TEXT_FIELDS, NEUTRAL_FIELDS, strict=True):
         text = row[english] or ""
@@ -173,11 +175,12 @@ def _on_pages(first: int, last: int) -> "tantivy.Query":
 
 
 def _between(field: str, start: datetime | None, end: datetime | None) -> "tantivy.Query":
-    """Entries from `start` on and before `end`, both widened to whole seconds, which is what the field keeps."""
+    """Entries from `start` on and before `end`, both widened to whole seconds within what the field keeps."""
     from tantivy import FieldType, Query
 
-    lower = start and start.replace(microsecond=0)
-    upper = end and (end if end.microsecond == 0 else end.replace(microsecond=0) + timedelta(seconds=1))
+    lower = start and min(max(start.replace(microsecond=0), EARLIEST), LATEST)
+    upper = None if end is None or end > LATEST else max(end, EARLIEST + timedelta(seconds=1))
+    upper = upper and (upper if upper.microsecond == 0 else upper.replace(microsecond=0) + timedelta(seconds=1))
     return Query.range_query(_fields(), field, FieldType.Date, lower_bound=lower, upper_bound=upper, include_upper=upper is None)
 
 
