@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from urllib.parse import quote
 
-import anyio
 import httpx
+from loop_of_its_own import run_in_own_loop
 from mcp import Client, StdioServerParameters
 from playwright.sync_api import expect
 
@@ -142,7 +142,7 @@ def test_an_upload_is_answered_from_and_an_assistant_finds_it_too(product, tmp_p
             found = await assistant.call_tool("search", {"query": "When does the kettle whistle?", "k": 1})
             assert json.loads(found.content[0].text)["hits"][0]["source_id"] == stored["source_id"]
 
-    anyio.run(converse)
+    run_in_own_loop(converse)
 
 
 def test_keywords_are_answered_by_the_command(product):

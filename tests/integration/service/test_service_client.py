@@ -9,6 +9,7 @@ import anyio
 import httpx
 import pytest
 import uvicorn
+from loop_of_its_own import run_in_own_loop
 from mcp import Client
 
 from stemma.client import ServiceAway, ServiceRefused, StemmaClient, shapes
@@ -118,7 +119,7 @@ def test_an_assistant_searches_reads_lists_and_traces(stemma, published):
                 failed, text = await call(name, **arguments)
                 assert failed and code in text
 
-    anyio.run(converse)
+    run_in_own_loop(converse)
 
 
 def test_an_assistant_reaches_it_over_http_on_this_machine_only(stemma, published):
@@ -140,4 +141,4 @@ def test_an_assistant_reaches_it_over_http_on_this_machine_only(stemma, publishe
                 assert refused.status_code in (403, 421)
             server.should_exit = True
 
-    anyio.run(converse)
+    run_in_own_loop(converse)
