@@ -84,10 +84,8 @@ def rollback(
             print_json(rows)
             return
         with table("snapshot", "of schema", "before the upgrade to", "taken at", "size") as add:
-            for row in rows:
-                add(
-                    row["name"], row["before"], row["upgraded_to"], f"{row['taken_at']:%Y-%m-%d %H:%M}", f"{row['size_bytes'] / 1e6:.1f} MB"
-                )
+            for d in found:
+                add(d.path.name, d.before, d.upgraded_to, f"{d.taken_at:%Y-%m-%d %H:%M}", f"{d.size_bytes / 1e6:.1f} MB")
         if not rows:
             note("There is no snapshot: none was needed yet.")
         return

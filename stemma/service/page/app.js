@@ -2,12 +2,16 @@
 
 import { getJson } from "./api.js";
 import { showBackups } from "./backups.js";
+import { showChat } from "./chat.js";
 import { byId, count } from "./dom.js";
+import { setFolders } from "./options.js";
 import { goBack, showDocument } from "./reader.js";
 import { showDocuments } from "./documents.js";
 import { setWorkspaces, showSearch } from "./search.js";
+import { showSettings } from "./settings.js";
+import "./uploads.js";
 
-const VIEWS = { search: showSearch, documents: showDocuments, document: showDocument, backups: showBackups };
+const VIEWS = { search: showSearch, documents: showDocuments, document: showDocument, chat: showChat, backups: showBackups, settings: showSettings };
 const POLL_MS = 5_000;
 
 /** "#/document/abc?from=1" -> {view, argument, parameters}. */
@@ -45,6 +49,7 @@ async function poll() {
     byId("dagster-link").hidden = !status.links.dagster;
     byId("dagster-link").href = status.links.dagster ?? "";
     setWorkspaces(status.workspaces);
+    setFolders((await getJson("/api/folders")).folders);
   } catch (problem) {
     if (problem.code === "service_unreachable") notice(problem.message);
   }
@@ -58,7 +63,7 @@ document.addEventListener("keydown", (event) => {
     byId("query").focus();
     byId("query").select();
   }
-  if (event.key === "Escape" && !byId("lineage").open && address().view === "document") goBack();
+  if (event.key === "Escape" && !document.querySelector("dialog[open]") && address().view === "document") goBack();
 });
 
 window.addEventListener("hashchange", route);

@@ -1,19 +1,23 @@
 // The documents view: every source with its status; what failed says why.
 
-import { bringUpToDate, deleteDocuments, getJson } from "./api.js";
+import { bringUpToDate, deleteDocuments, getJson, retryDocument } from "./api.js";
 import { byId, count, element } from "./dom.js";
+import { choose } from "./options.js";
 
 const STATUSES = ["ready", "processing", "pending", "failed", "cancelled"];
 const LIMIT = 100;
 let cursor = null;
 let status = "";
+let folder = "";
 let latest = 0;
 const selected = new Map(); // source_id -> source_path, of the rows that are ticked
 const NAMED = 8; // documents that the question names
 
-/** Shows the list for its address: `status` filters. */
+/** Shows the list for its address: `status` and `folder` filter. */
 export async function showDocuments(parameters) {
   status = STATUSES.includes(parameters.get("status")) ? parameters.get("status") : "";
+  folder = parameters.get("folder") ?? "";
+  choose(byId("documents-folder"), folder);
   cursor = null;
   selected.clear();
   showSelection();
@@ -46,12 +50,19 @@ async function askForWork() {
   }
 }
 
+function documentsAddress(wantedStatus, wantedFolder) {
+  const parameters = new URLSearchParams();
+  if (wantedStatus) parameters.set("status", wantedStatus);
+  if (wantedFolder) parameters.set("folder", wantedFolder);
+  return parameters.size ? `#/documents?${parameters}` : "#/documents";
+}
+
 async function showFilters() {
   try {
     const { documents } = await getJson("/api/status");
     const filters = STATUSES.filter((name) => documents.by_status[name]).map((name) => [name, name, documents.by_status[name]]);
     byId("status-filter").replaceChildren(...[["", "all", documents.total], ...filters].map(([value, label, number]) =>
-      element("a", { className: `filter ${value}`, href: value ? `#/documents?status=${value}` : "#/documents", "aria-current": value === status ? "true" : null },
+      element("a", { className: `filter ${value}`, href: documentsAddress(value, folder), "aria-current": value === status ? "true" : null },
         label, " ", element("span", { className: "count" }, count(number)))));
   } catch {
     byId("status-filter").replaceChildren(); // the list below says what is wrong
@@ -62,6 +73,7 @@ async function load(fresh) {
   const mine = (latest += 1);
   const parameters = new URLSearchParams({ limit: LIMIT });
   if (status) parameters.set("status", status);
+  if (folder) parameters.set("folder", folder);
   if (cursor) parameters.set("cursor", cursor);
   try {
     const page = await getJson(`/api/documents?${parameters}`);
@@ -71,7 +83,7 @@ async function load(fresh) {
     else byId("document-rows").append(...rows);
     cursor = page.next_cursor;
     byId("more-documents").hidden = !cursor;
-    say(byId("document-rows").rows.length ? "" : status ? `No document is ${status}.` : "The library is empty: put files into it.");
+    say(byId("document-rows").rows.length ? "" : status || folder ? `No document${folder ? ` of ${folder}` : ""} is ${status || "here"}.` : "The library is empty: put files into it.");
   } catch (problem) {
     if (mine === latest) say(problem.message, true);
   }
@@ -93,10 +105,33 @@ function row(source) {
       reason
         ? element("span", { className: source.error_code ? "reason error" : "reason" }, element("code", {}, reason), " ", source.error_message ?? "",
             source.failure ? ` (${source.failure})` : "")
+        : null,
+      ["failed", "cancelled"].includes(source.status) && !source.deletion_intent
+        ? element("button", { type: "button", className: "retry", "aria-label": `Retry ${source.source_path}`, onclick: () => retry(source) }, "Retry")
         : null),
     element("td", {}, source.workspace),
     element("td", {}, element("span", { className: `status ${source.status}` }, shown)),
     element("td", { className: "number" }, source.n_chunks === null ? "–" : count(source.n_chunks)));
+}
+
+async function retry(source) {
+  let told;
+  try {
+    await retryDocument(source.source_id);
+    told = [`${source.source_path} is tried again.`];
+  } catch (problem) {
+    told = [problem.message, true];
+  }
+  await reload();
+  say(...told);
+}
+
+/** Reads list and counts anew, from its beginning; what was ticked is no longer. */
+export async function reload() {
+  selected.clear();
+  cursor = null;
+  await Promise.all([showFilters(), load(true)]);
+  showSelection();
 }
 
 function select(tick, path) {
@@ -142,10 +177,7 @@ async function deleteSelected() {
   } catch (problem) {
     told = [problem.message, true];
   }
-  selected.clear();
-  cursor = null;
-  await Promise.all([showFilters(), load(true)]);
-  showSelection();
+  await reload();
   say(...told);
 }
 
@@ -171,3 +203,4 @@ byId("select-all").addEventListener("change", () => tickAll(byId("select-all").c
 byId("clear-selection").addEventListener("click", () => tickAll(false));
 byId("delete-selected").addEventListener("click", askToDelete);
 byId("delete-dialog").addEventListener("close", deleteSelected);
+byId("documents-folder").addEventListener("change", (event) => (location.hash = documentsAddress(status, event.target.value)));

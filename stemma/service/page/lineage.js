@@ -14,20 +14,20 @@ const SHORT = 12; // characters of a hash that are shown; the whole is in its ti
 
 let latest = 0;
 
-/** A button that opens the panel for a chunk, or for a document where there is no chunk. */
-export function lineageButton({ chunk, document }) {
-  const name = chunk ? "Where this passage comes from" : "Where this document comes from";
-  return element("button", { type: "button", className: "lineage", title: name, "aria-haspopup": "dialog", onclick: () => showLineage({ chunk, document }) }, "Lineage");
+/** A button that opens the panel for a chunk, or for a document where there is no chunk; the trace of a hit is shown above it. */
+export function lineageButton({ chunk, document, trace }) {
+  const name = trace ? "Why this result, and where it comes from" : chunk ? "Where this passage comes from" : "Where this document comes from";
+  return element("button", { type: "button", className: "lineage", title: name, "aria-haspopup": "dialog", onclick: () => showLineage({ chunk, document, trace }) }, trace ? "Why this result" : "Lineage");
 }
 
-async function showLineage({ chunk, document }) {
+async function showLineage({ chunk, document, trace }) {
   const panel = byId("lineage");
   const mine = (latest += 1);
   fill(panel, element("p", { role: "status" }, "Reading the file …"));
   if (!panel.open) panel.showModal();
   try {
     const lineage = await getJson(chunk ? `/api/chunks/${encodeURIComponent(chunk)}/lineage` : `/api/documents/${encodeURIComponent(document)}/lineage`);
-    if (mine === latest) fill(panel, ...sections(lineage));
+    if (mine === latest) fill(panel, ...(trace ? [why(trace)] : []), ...sections(lineage));
   } catch (problem) {
     if (mine === latest) fill(panel, element("p", { className: "error", role: "alert" }, problem.message));
   }
@@ -36,6 +36,17 @@ async function showLineage({ chunk, document }) {
 function fill(panel, ...content) {
   const close = element("button", { type: "button", onclick: () => panel.close() }, "Close");
   panel.replaceChildren(element("header", {}, element("h2", {}, "Lineage"), close), ...content);
+}
+
+/** How the passage came to its place: what each arm that found it thought of it, and what fusion and reranking made of that. */
+function why(trace) {
+  const arm = (name, rank, measure) => [rank === null ? `${name} did not find it` : `${name} found it at rank ${rank} with ${measure}`];
+  return section("Why this result", null, [
+    arm("Search by meaning", trace.semantic_rank, `cosine ${trace.semantic_score?.toFixed(3)}`),
+    arm("Search by keywords", trace.bm25_rank, `relevance ${trace.bm25_score?.toFixed(2)}`),
+    [`fused to rank ${trace.fused_rank} with ${trace.fused_score.toFixed(3)}`],
+    [trace.rerank_delta !== null && `moved by ${trace.rerank_delta} places when reranked`],
+  ]);
 }
 
 function sections({ chunk, document, file, recipe, links }) {

@@ -3,12 +3,16 @@
 import { search } from "./api.js";
 import { byId, count, element, lines, pages } from "./dom.js";
 import { lineageButton } from "./lineage.js";
+import { choose, setOptions } from "./options.js";
 import { beginning, from, markedPieces } from "./words.js";
 
 const K = 10;
 const K_MORE = 50;
 const FILTERS = ["workspace", "folder", "type", "section", "from", "before", "whole"]; // parameters of the address, and ids of their controls
+const PAUSE_MS = 250; // of typing, until what stands there is searched for
 let shown = null; // address of the answer on the page, so that coming back from a document asks nothing again
+let typed = null; // address that was asked for while typing: Enter does not ask it a second time
+let typing = null;
 let pending = null;
 
 /** `sem #1 · bm25 #3 · fused 0.94 · rerank +2`; an arm that did not find the passage has no badge. */
@@ -50,7 +54,7 @@ function result(hit, query) {
       element("span", { className: hit.chunk_type === "prose" ? "passage" : "passage fixed" }, passage),
       element("span", { className: "place" }, place.join(" · "))),
     hit.also_at.length ? element("p", { className: "place" }, `Also in ${hit.also_at.map((other) => other.source_path).join(" · ")}`) : null,
-    lineageButton({ chunk: hit.chunk_id }));
+    lineageButton({ chunk: hit.chunk_id, trace: hit.trace }));
 }
 
 function say(text, failed = false) {
@@ -122,13 +126,14 @@ export function showSearch(parameters) {
   const query = parameters.get("q") ?? "";
   document.title = query ? `${query} · Stemma` : "Stemma";
   if (!query) return byId("query").focus();
-  ensureOption(parameters.get("workspace") ?? "");
-  byId("query").value = query;
+  if (byId("query").value.trim() !== query) byId("query").value = query;
   byId("method").value = parameters.get("method") ?? "hybrid";
   for (const name of FILTERS) {
     const control = byId(name);
-    if (control.type === "checkbox") control.checked = parameters.get(name) === "1";
-    else control.value = parameters.get(name) ?? "";
+    const value = parameters.get(name) ?? "";
+    if (control.type === "checkbox") control.checked = value === "1";
+    else if (control.type === "select-one") choose(control, value);
+    else if (control.value.trim() !== value) control.value = value;
   }
   if (FILTERS.some((name) => name !== "workspace" && parameters.has(name))) byId("filters").open = true;
   const asked = formParameters();
@@ -139,34 +144,43 @@ export function showSearch(parameters) {
   ask(asked);
 }
 
-function ensureOption(workspace) {
-  const known = [...byId("workspace").options].some((option) => option.value === workspace);
-  if (!known) byId("workspace").append(element("option", { value: workspace }, workspace));
-}
-
 /** Fills the filter with [{key, name, n_documents}], keeping what is chosen. */
 export function setWorkspaces(workspaces) {
-  const select = byId("workspace");
-  const chosen = select.value;
   const options = workspaces.map(({ key, name, n_documents }) => element("option", { value: key }, `${name} (${count(n_documents)})`));
-  select.replaceChildren(element("option", { value: "" }, "All"), ...options);
-  ensureOption(chosen);
-  select.value = chosen;
+  setOptions(byId("workspace"), "All", options);
 }
 
 function submit() {
+  clearTimeout(typing);
   const asked = formParameters();
   if (!asked.get("q")) return say("Type what you are looking for.");
   const wanted = searchAddress(asked);
-  shown = null; // asking again is meant
+  if (wanted !== typed) shown = null; // asking again is meant
+  typed = null;
   if (location.hash === wanted) showSearch(asked);
   else location.hash = wanted;
+}
+
+/** Searches for what stands there, in place of what stood there before: one visit to the search is one step back. */
+function searchWhileTyping() {
+  const asked = formParameters();
+  if (!asked.get("q") || byId("view-search").hidden) return;
+  typed = searchAddress(asked);
+  history.replaceState(null, "", typed);
+  showSearch(asked);
 }
 
 byId("search-form").addEventListener("submit", (event) => {
   event.preventDefault();
   submit();
 });
+for (const id of ["query", "type"]) {
+  byId(id).addEventListener("input", (event) => {
+    clearTimeout(typing);
+    if (!event.isComposing) typing = setTimeout(searchWhileTyping, PAUSE_MS);
+  });
+  byId(id).addEventListener("compositionend", () => (typing = setTimeout(searchWhileTyping, PAUSE_MS)));
+}
 for (const id of ["method", ...FILTERS]) byId(id).addEventListener("change", () => byId("query").value.trim() && submit());
 
 byId("view-search").addEventListener("keydown", (event) => {

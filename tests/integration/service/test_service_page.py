@@ -134,8 +134,10 @@ def test_a_span_of_a_version_that_was_replaced_leads_to_the_present_one(page, ad
 
 def test_the_lineage_opens_from_a_hit_and_from_the_reader(page, address):
     page.goto(f"{address}/#/search?q=needle&method=bm25&workspace=odd")
-    page.get_by_role("button", name="Lineage").first.click()
+    page.get_by_role("button", name="Why this result").first.click()
     panel = page.get_by_role("dialog", name="Lineage")
+    expect(panel).to_contain_text("Search by meaning did not find it")
+    expect(panel).to_contain_text("Search by keywords found it at rank 1")
     expect(panel).to_contain_text("odd/astral.md")
     expect(panel).to_contain_text("The text between these offsets is the passage.")
     expect(panel).to_contain_text("The file is no longer there.")
@@ -230,3 +232,64 @@ def test_a_bundle_is_made_and_judged(page, address):
     # Its vectors are of a model that counts words, and the settings name another.
     expect(page.locator("#bundle-rows .status")).to_have_text("bundle_incompatible")
     expect(page.get_by_role("button", name="Restore …")).to_be_disabled()
+
+
+def test_results_come_while_typing_and_are_narrowed_by_folder_and_type(page, address):
+    page.goto(address)
+    page.locator("#query").press_sequentially("needle haystacks")
+    expect(page.locator("#results .path", has_text="long/book.txt").first).to_be_visible()
+    page.get_by_text("Filters", exact=True).click()
+    page.locator("#type").fill(".MD")
+    expect(page.locator("#results .path", has_text="long/book.txt")).to_have_count(0)
+    expect(page.locator("#results .path", has_text="odd/astral.md").first).to_be_visible()
+    page.locator("#type").fill("")
+    page.locator("#folder option[value=long]").wait_for(state="attached")
+    page.locator("#folder").select_option("long")
+    expect(page.locator("#results .path").first).to_have_text("long/book.txt")
+    assert "folder=long" in page.url
+
+
+def test_a_chat_is_streamed_kept_renamed_and_deleted_and_its_quotes_open_the_reader(page, address):
+    page.goto(f"{address}/#/chat")
+    page.locator("#question").fill("hidden needle")
+    page.keyboard.press("Enter")
+    quote = page.locator(".message.assistant a.citation").first
+    expect(quote).to_have_attribute("title", re.compile("hidden needle"))
+    expect(page.locator(".message.assistant")).not_to_contain_text("[citation:")
+    expect(page.locator("#conversations a")).to_have_text("hidden needle")
+    quoted = quote.get_attribute("title")
+    quote.click()
+    expect(page.locator("#span")).to_have_text(quoted)
+    page.keyboard.press("Escape")
+    expect(page.locator(".message.assistant a.citation").first).to_be_visible()
+    page.get_by_role("button", name="Rename hidden needle").click()
+    page.get_by_role("textbox", name="Name of the conversation").fill("Needles")
+    page.get_by_role("button", name="Rename", exact=True).click()
+    expect(page.locator("#conversations a")).to_have_text("Needles")
+    page.get_by_role("button", name="Delete Needles").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("#conversations a")).to_have_count(0)
+    expect(page.locator("#messages li")).to_have_count(0)
+
+
+def test_files_are_uploaded_into_the_folder_shown_and_failures_are_tried_again(page, address):
+    page.goto(f"{address}/#/documents?folder=odd")
+    expect(page.locator("#document-rows tr", has_text="odd/astral.md")).to_be_visible()
+    expect(page.locator("#document-rows tr", has_text="long/book.txt")).to_have_count(0)
+    page.locator("#upload-files").set_input_files([{"name": "new.md", "mimeType": "text/markdown", "buffer": b"# New"}])
+    expect(page.locator("#upload-state")).to_have_text("1 file stored.")
+    expect(page.locator("#document-rows tr", has_text="odd/new.md")).to_contain_text("pending")
+    page.get_by_role("button", name="Retry odd/broken.pdf").click()
+    expect(page.locator("#documents-state")).to_have_text("odd/broken.pdf is tried again.")
+    expect(page.get_by_role("button", name="Retry odd/broken.pdf")).to_have_count(0)
+
+
+def test_a_setting_says_what_its_change_costs_before_it_is_made(page, address):
+    page.goto(f"{address}/#/settings")
+    page.get_by_label("CHUNK_SIZE", exact=True).fill("700")
+    page.get_by_role("button", name="What would it cost?").click()
+    expect(page.locator("#settings-state")).to_contain_text(re.compile(r"^With this, \d+ documents? would be out of date: \d+ runs?"))
+    page.get_by_label("CHUNK_SIZE", exact=True).fill("none")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#settings-state")).to_have_class("error")
+    expect(page.get_by_role("button", name="Take CHUNK_SIZE back")).to_have_count(0)
