@@ -37,7 +37,7 @@ SELECT a.batch_id, max(a.n_requests) AS n_requests, array_agg(s.partition_key OR
   FROM attempts AS a JOIN sources AS s USING (source_id)
  WHERE a.state = 'queued' AND a.finished_at IS NULL AND a.run_id IS NULL
    AND (a.requested_at IS NULL OR a.batch_id = ANY(%(lost)s::uuid[])
-        OR a.requested_at NOT BETWEEN %(requested_before)s AND %(now)s)  -- in the future: the clock was set back since
+        OR a.requested_at NOT BETWEEN %(requested_before)s AND %(future)s)  -- the future: the clock was set back since
  GROUP BY a.batch_id
  ORDER BY min(a.queued_at), a.batch_id;
 

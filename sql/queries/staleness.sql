@@ -20,6 +20,7 @@
                WHEN s.hashed_at IS NULL                                        THEN 'new file'
                WHEN s.kind IN ('file', 'contained') AND stat_differs           THEN 'file changed'
                WHEN s.kind = 'file' AND s.hashed_at < %(hash_before)s          THEN 'periodic full hash'
+               WHEN d.input_version IS NULL                                    THEN 'not made yet'
                WHEN d.input_version IS DISTINCT FROM s.content_hash            THEN 'file changed'
                WHEN d.fingerprint <> %(parsing)s                               THEN 'parsing recipe changed'
                WHEN s.listed_output <> d.output_hash                           THEN 'members not listed'

@@ -12,6 +12,7 @@ from psycopg.rows import class_row, dict_row
 
 from sql import load_queries
 from stemma.errors import DocumentError, Unavailable, WorkerDied
+from stemma.library.clock import LOOKS_OVERLAP
 from stemma.settings import Fingerprints, Settings
 from stemma.store.locks import SOURCES_PER_TRANSACTION, lock_sources, portions, share_corpus
 from stemma.store.postgres import Connection
@@ -178,7 +179,7 @@ def batches_to_request(connection: Connection, *, requested_before: datetime, lo
         lost: batches whose requests are known to have come to nothing, however short ago they were made.
     """
     connection.execute(load_queries("claims")["close_unclaimable"], {"now": now})
-    parameters = {"requested_before": requested_before, "lost": list(lost), "now": now}
+    parameters = {"requested_before": requested_before, "lost": list(lost), "future": now + LOOKS_OVERLAP}
     rows = connection.execute(load_queries("claims")["batches_to_request"], parameters).fetchall()
     return [Batch(batch_id, tuple(partitions), n_requests) for batch_id, n_requests, partitions in rows]
 

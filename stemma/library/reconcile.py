@@ -21,7 +21,7 @@ from stemma.library.looks import LastLook, last_look, last_request, note_look
 from stemma.library.staleness import claimable_sources, n_sources, settling_sources, stale_counts
 from stemma.settings import Fingerprints, Settings
 from stemma.store.locks import batch_lock_key, release_session_lock, try_session_lock
-from stemma.store.postgres import Connection, Pool, autocommitted
+from stemma.store.postgres import Connection, Pool, autocommitted, explained
 from stemma.store.sparse_coverage import mark_retired, publications_to_retire
 
 MAX_OPEN_BATCHES = 3
@@ -72,6 +72,7 @@ class Look:
     """What was stale (COUNT_SCHEMA); None when this look did not ask."""
 
 
+@explained()
 def reconcile(
     pool: Pool, settings: Settings, wanted: Fingerprints, runs: Runs, *, remove_sparse: Callable[[Sequence[int]], None], now: datetime
 ) -> Look:
@@ -79,6 +80,9 @@ def reconcile(
 
     Closes what dead runs held, walks the library if a walk is due (within WALK_BUDGET_S), carries out deletions, retires
     keyword entries, claims stale sources in batches and names the batches to request.
+
+    Raises:
+        StoreUnavailable, StoreBusy: the look ends where it was; the next one goes on.
     """
     said: list[str] = []
     with autocommitted(pool) as connection:

@@ -190,6 +190,15 @@ def test_a_clock_that_jumps_back_lets_a_lost_request_be_repeated(corpus):
     assert again.batch_id == first.batch_id
 
 
+def test_looks_that_are_made_at_once_take_no_clock_for_set_back(corpus):
+    now = datetime.now(UTC)
+    corpus.write("a.md", TEXT)
+    look_at(corpus, now)
+    beside = look_at(corpus, now - timedelta(seconds=20))
+    assert not beside.batches
+    assert "clock" not in beside.message
+
+
 def test_a_clock_that_jumps_back_ends_the_wait_for_a_retry(corpus):
     later = datetime.now(UTC) + timedelta(hours=3)
     corpus.write("a.md", TEXT)
