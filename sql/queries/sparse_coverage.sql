@@ -26,11 +26,12 @@ SELECT d.publication_id, d.n_chunks FROM documents AS d
  LIMIT %(limit)s;
 
 -- name: recorded_entries
--- publication -> entries, of what is live, as the writers of a keyword index recorded it.
+-- publication -> entries, of what is live and is to stay, as the writers of a keyword index recorded it: a deletion takes them first.
 SELECT c.publication_id, c.n_entries
   FROM sparse_coverage AS c
   JOIN documents AS d ON d.publication_id = c.publication_id
- WHERE c.sparse_index_id = %(sparse_index_id)s AND c.n_entries > 0;
+  JOIN sources AS s ON s.source_id = d.source_id
+ WHERE c.sparse_index_id = %(sparse_index_id)s AND c.n_entries > 0 AND s.deletion_intent IS NULL;
 
 -- name: entries_of
 -- The entries of live publications: every field is a copy of a row.

@@ -16,7 +16,7 @@ from stemma.stages.keyword_rebuild import replace_lost_indexes
 from stemma.stages.run import PUBLISHED_ANEW, Run, StageOutcome, Version, now, partition_of, record, wished_for
 from stemma.stages.situated import Situated, situated_chunks
 from stemma.store.chunk_record import chunk_id
-from stemma.store.postgres import autocommitted
+from stemma.store.postgres import autocommitted, explained
 from stemma.store.publications import live_publications, reserve_original_indexes
 from stemma.store.sparse_coverage import covered_publications, record_coverage
 from stemma.store.sparse_indexes import Recipe, SparseIndex, ensure_sparse_index, open_sparse_indexes
@@ -31,6 +31,7 @@ class _Target:
     first_original_index: int
 
 
+@explained()
 def index_chunks(run: Run, sources: pl.DataFrame, *, index_of: Callable[[SparseIndex], LexicalIndex]) -> StageOutcome:
     """Write the entries of the batch to every keyword index that is active or building, one commit each, and record the coverage.
 

@@ -4,7 +4,7 @@ import pytest
 from fault_seed import Seed
 from fault_stack import StackSeed
 
-QUICK = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 312 else []) for seed in range(300, 500)]
+QUICK = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 306 else []) for seed in range(300, 500)]
 
 
 @pytest.mark.parametrize("seed", QUICK)

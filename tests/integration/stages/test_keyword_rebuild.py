@@ -1,10 +1,12 @@
 """The keyword index is a copy of rows: lost, damaged or of another recipe, it is made again without a file and without a model."""
 
 import shutil
+from datetime import UTC, datetime
 
 import pytest
 
 from stemma import settings as stemma_settings
+from stemma.library.deletion import mark_deleting
 from stemma.retrieval.keyword_indexes import OpenKeywordIndexes
 from stemma.retrieval.question import SearchRequest
 from stemma.retrieval.search import search_by_active_model
@@ -103,6 +105,16 @@ def test_documents_published_into_a_lost_index_do_not_make_it_pass_for_whole(lib
     tend_keyword_index(library.installation, budget_s=60)
     answer = ask(library, "lighthouse")
     assert answer.degraded == [] and len(answer.hits) == 11
+
+
+def test_a_deletion_that_has_taken_its_entries_first_leaves_the_index_for_whole(library):
+    name = active(library).name
+    [(source_id, publication_id)] = library.rows("SELECT source_id, publication_id FROM documents ORDER BY source_path LIMIT 1")
+    with library.installation.pool.connection() as connection:
+        mark_deleting(connection, [source_id], "keep_file", now=datetime.now(UTC))
+    library.installation.remove_sparse([publication_id])
+    assert tend_keyword_index(library.installation, budget_s=60) == []
+    assert active(library).name == name
 
 
 def test_a_damaged_index_stops_no_document(library):
