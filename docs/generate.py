@@ -63,6 +63,8 @@ def errors_page() -> str:
     }
     rows: dict[type[StemmaError], list[str]] = {kind: [] for kind in kinds}
     for code, error in error_codes().items():
+        if not error.__module__.startswith("stemma."):
+            continue  # a tool of the developers, in the same process
         kind = next(kind for kind in kinds if issubclass(error, kind))
         meaning = (error.__doc__ or "").strip().splitlines()[0]
         rows[kind].append(f"| `{code}` | {_cell(meaning)} | {_cell(error.remedy)} | {'yes' if error.retryable else ''} |\n")

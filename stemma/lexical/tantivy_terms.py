@@ -181,6 +181,8 @@ def _between(field: str, start: datetime | None, end: datetime | None) -> "tanti
     lower = start and min(max(start.replace(microsecond=0), EARLIEST), LATEST)
     upper = None if end is None or end > LATEST else max(end, EARLIEST + timedelta(seconds=1))
     upper = upper and (upper if upper.microsecond == 0 else upper.replace(microsecond=0) + timedelta(seconds=1))
+    if lower is None and upper is None:
+        return Query.all_query()  # nothing lies beyond
     return Query.range_query(_fields(), field, FieldType.Date, lower_bound=lower, upper_bound=upper, include_upper=upper is None)
 
 

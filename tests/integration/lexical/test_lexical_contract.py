@@ -347,6 +347,7 @@ def test_files_of_any_clock_are_kept_and_found_by_it(index: LexicalIndex):
     years = (1500, 1990, 2400)
     index.add(entries(*(entry("harbour", number=year, file_modified_at=datetime(year, 5, 1, tzinfo=UTC)) for year in years)))
     assert set(found(index, "harbour", Scope(modified_before=datetime(1980, 1, 1, tzinfo=UTC)))) == {1500}
+    assert set(found(index, "harbour", Scope(modified_before=datetime.max.replace(tzinfo=UTC)))) == set(years)
     assert set(found(index, "harbour", Scope(modified_from=datetime(1980, 1, 1, tzinfo=UTC)))) == {1990, 2400}
     assert set(
         found(index, "harbour", Scope(modified_from=datetime.min.replace(tzinfo=UTC), modified_before=datetime.max.replace(tzinfo=UTC)))
