@@ -116,11 +116,10 @@ def resolve_by_fact(questions: Sequence[Question], chunks: Mapping[str, pl.DataF
         split: list[Reference] = []
         for reference in question.relevant:
             frame = chunks.get(reference.rel_source)
-            holding = frame.filter(pl.col("content").str.contains(reference.fact, literal=True)) if frame is not None else None
             if frame is None:
                 problems.append(f"{question.query!r}: {reference.rel_source} is not in the corpus")
-            elif holding is not None and holding.height:
-                found.append(frozenset(holding["chunk_id"]))
+            elif holding := frozenset(frame.filter(pl.col("content").str.contains(reference.fact, literal=True))["chunk_id"]):
+                found.append(holding)
             elif reference.fact in _text(frame):
                 split.append(reference)
             else:
